@@ -16,17 +16,20 @@
 namespace scoria::cli {
 namespace {
 
-/// SPIR-V of a GLSL file by the first compiler on PATH.
+/// SPIR-V of a file of GLSL or HLSL by the first compiler on PATH.
 std::string compiled(const std::string& path) {
     const ScratchFile out;
+    const bool hlsl = path.ends_with(".hlsl");
     const std::string folder = cat("-I", std::filesystem::absolute(path_of(path)).parent_path().string());
-    const std::vector<std::string> compilers[] = {
-        {"glslang", "-V", "--target-env", "vulkan1.2", "--quiet", "-S", "comp", folder, "-o", out.path(),
-         path},
-        {"glslangValidator", "-V", "--target-env", "vulkan1.2", "--quiet", "-S", "comp", folder, "-o",
-         out.path(), path},
-        {"glslc", "--target-env=vulkan1.2", "-fshader-stage=compute", folder, "-o", out.path(), path},
-    };
+    std::vector<std::vector<std::string>> compilers;
+    for (const char* glslang : {"glslang", "glslangValidator"}) {
+        // Its HLSL becomes what SPIR-V 1.4, Vulkan 1.2's, has no more.
+        compilers.push_back({glslang, "-V", "--target-env", hlsl ? "vulkan1.1" : "vulkan1.2", "--quiet", "-S",
+                             "comp", folder, "-o", out.path(), path});
+        if (hlsl) compilers.back().insert(compilers.back().end(), {"-D", "-e", "main"});
+    }
+    compilers.push_back(
+        {"glslc", "--target-env=vulkan1.2", "-fshader-stage=compute", folder, "-o", out.path(), path});
     for (const std::vector<std::string>& command : compilers) {
         const std::optional<int> code = run_program(command);
         if (!code) continue;
@@ -97,6 +100,8 @@ validate::OwnData own_data(const ShaderOptions& options) {
             fail(Status::bad_argument, "--input", "expected each input once, got '", name, "' again");
     }
     if (!options.reference.empty()) data.expected = read_array(options.reference);
+    data.dump = options.dump;
+    if (!options.dump.empty()) std::filesystem::create_directories(path_of(options.dump));
     return data;
 }
 
@@ -106,7 +111,7 @@ void add_shader_flags(CLI::App& app, ShaderOptions& options) {
     std::string ops;
     for (const validate::ShaderOp& op : validate::shader_ops()) ops += op.name + ", ";
     CLI::Option* shader = app.add_option("--shader", options.shader,
-                                         "a compute shader of yours, GLSL or .spv, instead of ours");
+                                         "a compute shader of yours, GLSL, .hlsl or .spv, instead of ours");
     CLI::Option* as = app.add_option("--as", options.as, "what it computes: " + ops + "custom");
     shader->needs(as);
     as->needs(shader);
@@ -116,6 +121,9 @@ void add_shader_flags(CLI::App& app, ShaderOptions& options) {
     app.add_option("--input", options.inputs, "NAME=FILE.npy: your own input; may be repeated")
         ->needs(shader);
     app.add_option("--reference", options.reference, "FILE.npy: what the output ought to be")->needs(shader);
+    app.add_option("--dump", options.dump,
+                   "a folder for inputs, expected and actual values of the first case that fails, as .npy")
+        ->needs(shader);
     app.add_flag("--no-spirv-val", options.unchecked, "take an .spv as it is, however a driver may take it")
         ->needs(shader);
 }
@@ -132,6 +140,10 @@ void check_report_path(const ShaderOptions& options, const std::string& report) 
             fail(Status::bad_argument, report,
                  "expected another name for the report: this one is the shader's, its manifest's or its "
                  "data's");
+    for (const std::string& path : kept)
+        if (!options.dump.empty() && path.ends_with(".npy") &&
+            whole(path).parent_path() == whole(options.dump))
+            fail(Status::bad_argument, "--dump", "expected another folder than that of ", path);
 }
 
 validate::Run validate_shader(const ShaderOptions& options, uint64_t seed, bool keep_maps,

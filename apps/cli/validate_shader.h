@@ -17,6 +17,7 @@ namespace scoria::cli {
 struct ShaderOptions {
     std::string shader, as, manifest, reference;
     std::vector<std::string> inputs;  // NAME=FILE.npy
+    std::string dump;                 // a folder
     bool unchecked = false;           // by spirv-val
 };
 

@@ -115,4 +115,19 @@ NpyArray read_npy(const std::string& path) {
     return array;
 }
 
+void write_npy(const std::string& path, const NpyArray& array) {
+    std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (";
+    for (const size_t size : array.shape) header += cat(size, ",");
+    header += "), }";
+    constexpr size_t before = 10;  // magic, version and the header's length of 2 bytes
+    header.resize((before + header.size() + 1 + 63) / 64 * 64 - before - 1, ' ');
+    header += '\n';
+    std::string bytes = "\x93NUMPY\x01";
+    bytes += '\0';
+    bytes += {char(header.size() & 255), char(header.size() >> 8)};
+    bytes += header;
+    bytes.append(reinterpret_cast<const char*>(array.values.data()), array.values.size() * sizeof(double));
+    write_file_atomic(path, std::as_bytes(std::span(bytes)));
+}
+
 }  // namespace scoria::validate

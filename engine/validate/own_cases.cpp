@@ -2,6 +2,9 @@
 #include "own_cases.h"
 
 #include "fail.h"
+#include "quantise/quantise.h"
+#include "reference/dequantise.h"
+#include "weight_check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -61,6 +64,46 @@ void check_shape(const ShaderTensor& tensor, const OwnData::Array& array, const 
             fail_shape(tensor, array, parameters);
 }
 
+/// Rows of a tensor that is blocks of some type, and what they stand for: random ones, or of `given` values.
+void take_blocks(const ShaderTensor& tensor, const TensorTypeInfo& info, std::span<const double> given,
+                 uint64_t seed, Prepared& prepared) {
+    const auto cols = size_t(evaluate(tensor.shape.back(), prepared.parameters, tensor.name));
+    if (cols % info.block != 0)
+        fail(Status::bad_argument, tensor.name, "expected rows of a multiple of ", info.block, " for ",
+             info.name, ", got ", cols);
+    const size_t count = count_of(tensor, prepared.parameters);
+    std::vector<std::byte>& blocks = prepared.blocks[tensor.name];
+    std::vector<float> values(given.begin(), given.end());
+    if (given.empty()) {
+        blocks = random_blocks(info.type, uint32_t(count / cols), uint32_t(cols), seed);
+        values.resize(count);
+    } else {
+        const float most = can_quantise(info.type) ? largest_value(info.type) : 0;
+        for (const float value : values)
+            if (!(std::abs(value) <= most))
+                fail(Status::bad_argument, tensor.name, "expected values that Scoria can write as ",
+                     info.name, ", got ", value);
+        const size_t row_bytes = cols / info.block * info.block_bytes;
+        blocks.resize(count / cols * row_bytes);
+        for (size_t row = 0; row < count / cols; ++row)
+            quantise_row(info.type, std::span(values).subspan(row * cols, cols), {},
+                         std::span(blocks).subspan(row * row_bytes, row_bytes));
+    }
+    reference::dequantise(info.type, blocks, values);
+    prepared.inputs[tensor.name].assign(values.begin(), values.end());
+}
+
+/// Our own sizes, so that rows of blocks are whole.
+void round_up(const ShaderOp& op, const TakenTensors& taken, Parameters& parameters) {
+    for (const ShaderTensor& tensor : op.inputs) {
+        const auto found = taken.find(tensor.name);
+        const auto size = parameters.find(tensor.shape.back());
+        if (found == taken.end() || !found->second.blocks || size == parameters.end()) continue;
+        const double block = found->second.blocks->block;
+        size->second = std::ceil(size->second / block) * block;
+    }
+}
+
 /// Errors: bad_argument, for what the shader's integers cannot hold.
 void check_values(const std::string& name, const OwnData::Array& array, const Element& element) {
     if (element.kind == vk::NumberKind::float_number) return;
@@ -74,7 +117,7 @@ void check_values(const std::string& name, const OwnData::Array& array, const El
 /// Inputs and sizes. What sizes do not tell (an epsilon) is as in the op's first case.
 Prepared own_inputs(const ShaderOp& op, const OwnData& data, const ShaderManifest& manifest,
                     const TakenTensors& taken) {
-    Prepared prepared{manifest.values, {}, {}, {}};
+    Prepared prepared{manifest.values, {}, {}, {}, {}};
     for (const auto& [name, array] : data.inputs)
         if (std::ranges::find(op.inputs, name, &ShaderTensor::name) == op.inputs.end() ||
             !taken.contains(name))
@@ -94,6 +137,10 @@ Prepared own_inputs(const ShaderOp& op, const OwnData& data, const ShaderManifes
         const OwnData::Array& array = data.inputs.at(tensor.name);
         check_shape(tensor, array, prepared.parameters);
         const Element& element = taken.at(tensor.name);
+        if (element.blocks) {
+            take_blocks(tensor, *element.blocks, array.values, 0, prepared);
+            continue;
+        }
         check_values(tensor.name, array, element);
         for (const double value : array.values)
             prepared.inputs[tensor.name].push_back(rounded(value, element));
@@ -113,7 +160,8 @@ Prepared own_inputs(const ShaderOp& op, const OwnData& data, const ShaderManifes
 
 Prepared prepare_case(const ShaderOp& op, const ShaderCase& one, const ShaderManifest& manifest,
                       const TakenTensors& taken, uint64_t seed) {
-    Prepared prepared{one.parameters, {}, {}, {}};
+    Prepared prepared{one.parameters, {}, {}, {}, {}};
+    if (manifest.cases.empty()) round_up(op, taken, prepared.parameters);
     for (const auto& [name, value] : manifest.values) prepared.parameters[name] = value;
     if (op.derive) op.derive(prepared.parameters);
     check_sizes(op, prepared.parameters, "manifest");
@@ -124,12 +172,16 @@ Prepared prepare_case(const ShaderOp& op, const ShaderCase& one, const ShaderMan
         const Pattern pattern = &tensor == &op.inputs[0] ? one.pattern : Pattern::normal;
         const std::vector<float> random = pattern_floats(pattern, count, seed++);
         if (!taken.contains(tensor.name)) continue;
-        std::vector<double>& values = prepared.inputs[tensor.name];
         const Element element = taken.at(tensor.name);
+        if (element.blocks) {
+            take_blocks(tensor, *element.blocks, {}, seed, prepared);
+            continue;
+        }
+        std::vector<double>& values = prepared.inputs[tensor.name];
         const auto [least, most] = range_of(element);
         for (size_t i = 0; i < count; ++i) {
             const double value = tensor.value ? tensor.value(prepared.parameters, i) : double(random[i]);
-            values.push_back(rounded(std::clamp(value, least, most), element));
+            values.push_back(rounded(std::isinf(value) ? value : std::clamp(value, least, most), element));
         }
     }
     prepared.expected.resize(count_of(op.output, prepared.parameters));

@@ -14,6 +14,8 @@ namespace scoria::validate {
 struct Prepared {
     Parameters parameters;
     TensorValues inputs;  // as the shader gets them: rounded to its types
+    std::map<std::string, std::vector<std::byte>>
+        blocks;  // of those inputs that are blocks: what they are made of
     std::vector<double> expected;
     std::string shape;
 };

@@ -3,12 +3,16 @@
 
 #include "check_tools.h"
 #include "fail.h"
+#include "file.h"
+#include "npy.h"
 #include "own_cases.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <utility>
 
 namespace scoria::validate {
 namespace {
@@ -49,9 +53,9 @@ uint32_t word_of(double value, NumberKind kind, const std::string& name) {
 class ShaderRun {
   public:
     ShaderRun(CheckContext& context, const std::string& name, const vk::Reflection& shader,
-              const ShaderOp& op, const ShaderManifest& manifest)
-        : context_(context), name_(name), shader_(shader), module_(context_module(name, shader)), op_(op),
-          manifest_(manifest), layout_(match_bindings(shader, op, manifest)) {
+              const ShaderOp& op, const ShaderManifest& manifest, const std::string& dump)
+        : context_(context), dump_(dump), name_(name), shader_(shader), module_(context_module(name, shader)),
+          op_(op), manifest_(manifest), layout_(match_bindings(shader, op, manifest)) {
         check_names();
         // A shader that asks for the length of its arrays gets the true one; another may run past its end,
         // and meets NaN there.
@@ -83,7 +87,9 @@ class ShaderRun {
     /// The parameter that a member or constant stands for, or its own expression.
     std::string expression_for(const std::map<std::string, std::string>& given, const std::string& name,
                                const Parameters& parameters) const;
-    std::string constant_expression(const vk::ReflectedNumber& constant, const Parameters& parameters) const;
+    /// The same of one that may go by where it is, its id or byte offset, since an .spv may lack names.
+    std::string expression_for(const std::map<std::string, std::string>& given,
+                               const vk::ReflectedNumber& number, const Parameters& parameters) const;
     void check_names() const;
     void check_value_names() const;
     Element element_of(const std::string& tensor) const;
@@ -95,8 +101,10 @@ class ShaderRun {
                             std::span<const std::byte> now) const;
     Bounds bounds(const Prepared& prepared) const;
     std::vector<std::byte> once(const Prepared& prepared, std::string& error);
+    void dump(const Prepared& prepared, std::span<const std::byte> actual);
 
     CheckContext& context_;
+    std::string dump_;  // OwnData::dump until it is done
     const std::string& name_;
     const vk::Reflection& shader_;
     const vk::ShaderModule& module_;
@@ -108,6 +116,15 @@ class ShaderRun {
 
 Element ShaderRun::element_of(const std::string& tensor) const {
     const std::string& at = layout_.in_place && tensor == op_.output.name ? op_.inputs[0].name : tensor;
+    if (const auto given = manifest_.types.find(at); given != manifest_.types.end()) {
+        const TensorTypeInfo& type = *given->second;
+        if (type.type == TensorType::f32 || type.type == TensorType::f16)
+            return {NumberKind::float_number, type.block_bytes};
+        if (is_output(at))
+            fail(Status::bad_argument, "manifest", "types: expected an output of f32 or f16, got ",
+                 type.name);
+        return {NumberKind::float_number, 1, &type};
+    }
     const auto found = std::ranges::find(layout_.tensors, at);
     const vk::ReflectedBuffer* view = nullptr;  // of several, one of floats: the others are bits of those
     for (const vk::ReflectedBuffer& buffer : shader_.buffers)
@@ -116,7 +133,8 @@ Element ShaderRun::element_of(const std::string& tensor) const {
             view = &buffer;
     if (!view) return {};
     if (view->kind != NumberKind::float_number && view->bytes != 4)
-        fail(Status::bad_argument, tensor, "expected elements of f16, f32, int or uint, got integers of ",
+        fail(Status::bad_argument, tensor,
+             "expected elements of f16, f32, int or uint, or \"types\" in a manifest, got integers of ",
              view->bytes, " bytes");
     return {view->kind, view->bytes};
 }
@@ -133,12 +151,10 @@ std::string ShaderRun::expression_for(const std::map<std::string, std::string>& 
     return plain == "eps" && parameters.contains("epsilon") ? "epsilon" : "";
 }
 
-std::string ShaderRun::constant_expression(const vk::ReflectedNumber& constant,
-                                           const Parameters& parameters) const {
-    const auto by_id = manifest_.constants.find(cat(constant.at));
-    return by_id != manifest_.constants.end()
-               ? by_id->second
-               : expression_for(manifest_.constants, constant.name, parameters);
+std::string ShaderRun::expression_for(const std::map<std::string, std::string>& given,
+                                      const vk::ReflectedNumber& number, const Parameters& parameters) const {
+    const auto by_place = given.find(cat(number.at));
+    return by_place != given.end() ? by_place->second : expression_for(given, number.name, parameters);
 }
 
 bool ShaderRun::asks_for(const std::string& number, const Parameters& parameters) const {
@@ -146,20 +162,18 @@ bool ShaderRun::asks_for(const std::string& number, const Parameters& parameters
         const std::vector<std::string> names = names_in(expression);
         return std::ranges::find(names, number) != names.end();
     };
-    return std::ranges::any_of(shader_.push,
-                               [&](const auto& member) {
-                                   return has(expression_for(manifest_.push, member.name, parameters));
-                               }) ||
+    return std::ranges::any_of(
+               shader_.push,
+               [&](const auto& member) { return has(expression_for(manifest_.push, member, parameters)); }) ||
            std::ranges::any_of(shader_.constants, [&](const auto& constant) {
-               return has(constant_expression(constant, parameters));
+               return has(expression_for(manifest_.constants, constant, parameters));
            });
 }
 
 void ShaderRun::check_names() const {
-    const auto known = [](const std::vector<vk::ReflectedNumber>& numbers, const std::string& name,
-                          bool ids) {
+    const auto known = [](const std::vector<vk::ReflectedNumber>& numbers, const std::string& name) {
         return std::ranges::any_of(numbers, [&](const vk::ReflectedNumber& number) {
-            return number.name == name || (ids && cat(number.at) == name);
+            return number.name == name || cat(number.at) == name;
         });
     };
     const auto names = [](const std::vector<vk::ReflectedNumber>& numbers) {
@@ -168,11 +182,11 @@ void ShaderRun::check_names() const {
         return all;
     };
     for (const auto& [name, expression] : manifest_.push)
-        if (!known(shader_.push, name, false))
-            fail(Status::bad_argument, "manifest", "push: expected members of {", names(shader_.push),
-                 "}, got '", name, "'");
+        if (!known(shader_.push, name))
+            fail(Status::bad_argument, "manifest", "push: expected byte offsets, or members of {",
+                 names(shader_.push), "}, got '", name, "'");
     for (const auto& [name, expression] : manifest_.constants)
-        if (!known(shader_.constants, name, true))
+        if (!known(shader_.constants, name))
             fail(Status::bad_argument, "manifest", "constants: expected ids, or names of {",
                  names(shader_.constants), "}, got '", name, "'");
     check_value_names();
@@ -205,7 +219,7 @@ void ShaderRun::check_value_names() const {
 std::vector<vk::Constant> ShaderRun::constants(const Parameters& parameters) const {
     std::vector<vk::Constant> made;
     for (const vk::ReflectedNumber& constant : shader_.constants) {
-        const std::string expression = constant_expression(constant, parameters);
+        const std::string expression = expression_for(manifest_.constants, constant, parameters);
         if (expression.empty()) continue;  // keeps its default
         if (constant.kind == NumberKind::none || constant.bytes != 4)
             fail(Status::bad_argument, cat("specialization constant ", constant.at),
@@ -220,7 +234,7 @@ std::vector<std::byte> ShaderRun::push_constants(const Parameters& parameters) c
     std::vector<std::byte> bytes(shader_.push_size);
     for (const vk::ReflectedNumber& member : shader_.push) {
         const std::string where = cat("push constant at byte ", member.at);
-        const std::string expression = expression_for(manifest_.push, member.name, parameters);
+        const std::string expression = expression_for(manifest_.push, member, parameters);
         if (expression.empty() || member.kind == NumberKind::none || member.bytes != 4)
             fail(Status::bad_argument, where, "expected a number of 4 bytes named as one of {",
                  keys_of(parameters), "}, or \"push\" in a manifest, got '", member.name, "' of ",
@@ -273,7 +287,7 @@ Bound ShaderRun::bind(const std::string& tensor, const Prepared& prepared) {
         for (size_t at = 0; at < values.size(); at += element.bytes)
             std::memcpy(&values[at], &bits, element.bytes);
     } else {
-        values = packed(prepared.inputs.at(tensor), element);
+        values = element.blocks ? prepared.blocks.at(tensor) : packed(prepared.inputs.at(tensor), element);
     }
     std::vector<uint32_t> words((2 * fence_bytes + (values.size() + 3) / 4 * 4) / 4, fence_word);
     std::memcpy(&words[fence_bytes / 4], values.data(), values.size());
@@ -286,8 +300,11 @@ std::string ShaderRun::overwritten(const std::string& tensor, const Bound& bound
                                    std::span<const std::byte> now) const {
     const uint32_t size = element_of(tensor).bytes;
     const std::span<const std::byte> before = std::as_bytes(std::span(bound.words));
+    // Halves in words end with a whole one.
+    const size_t end =
+        fence_bytes + (manifest_.types.contains(tensor) ? (bound.bytes + 3) / 4 * 4 : bound.bytes);
     for (size_t at = 0; at < now.size(); ++at) {
-        const bool may_change = is_output(tensor) && at >= fence_bytes && at < fence_bytes + bound.bytes;
+        const bool may_change = is_output(tensor) && at >= fence_bytes && at < end;
         if (!may_change && now[at] != before[at])
             return cat("element ", (int64_t(at / size * size) - fence_bytes) / size, " of ", tensor, ", ",
                        is_output(tensor) ? "an output of " : "an input of ", bound.bytes / size,
@@ -356,13 +373,35 @@ void ShaderRun::run(Prepared prepared) {
     const auto cols = uint32_t(count_of(row, prepared.parameters));
     context_.compare(op_.name, name_, prepared.shape, prepared.expected, floats_of(first, out), cols,
                      bounds(prepared), error);
+    if (!dump_.empty() && !context_.results().back().passed) dump(prepared, first);
+}
+
+void ShaderRun::dump(const Prepared& prepared, std::span<const std::byte> actual) {
+    const std::filesystem::path folder = path_of(std::exchange(dump_, {}));
+    const auto write = [&](const ShaderTensor& tensor, const char* suffix,
+                           const std::vector<double>& values) {
+        NpyArray array{{}, values};
+        for (const std::string& size : tensor.shape)
+            array.shape.push_back(size_t(evaluate(size, prepared.parameters, tensor.name)));
+        std::string name = tensor.name;  // of a manifest: no way out of the folder
+        std::ranges::replace_if(
+            name, [](unsigned char c) { return !std::isalnum(c); }, '_');
+        write_npy((folder / path_of(name + suffix + ".npy")).string(), array);
+    };
+    for (const ShaderTensor& tensor : op_.inputs)
+        if (const auto values = prepared.inputs.find(tensor.name); values != prepared.inputs.end())
+            write(tensor, "", values->second);
+    write(op_.output, ".expected", prepared.expected);
+    std::vector<double> found(prepared.expected.size());
+    for (size_t i = 0; i < found.size(); ++i) found[i] = value_at(actual, i, element_of(op_.output.name));
+    write(op_.output, ".actual", found);
 }
 
 }  // namespace
 
 void check_shader(CheckContext& context, const std::string& name, const vk::Reflection& shader,
                   const ShaderOp& op, const ShaderManifest& manifest, const OwnData& data) {
-    ShaderRun run(context, name, shader, op, manifest);
+    ShaderRun run(context, name, shader, op, manifest, data.dump);
     /// False when nothing more can run: the case is the last result.
     const auto run_case = [&](Prepared prepared) {
         const std::string shape = prepared.shape;
@@ -390,8 +429,11 @@ void check_shader(CheckContext& context, const std::string& name, const vk::Refl
         for (const auto& [size, value] : sizes) one.parameters[size] = value;
         cases.push_back(one);
     }
-    for (const ShaderCase& one : cases)
+    for (const ShaderCase& one : cases) {
+        // Other devices need not know infinity.
+        if (one.pattern == Pattern::masked && !context.caps().inf_nan_preserve_f32) continue;
         if (!run_case(prepare_case(op, one, manifest, run.taken(), context.seed))) return;
+    }
 }
 
 }  // namespace scoria::validate

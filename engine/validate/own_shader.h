@@ -6,6 +6,7 @@
 #include "check.h"
 #include "reflect.h"
 #include "shader_ops.h"
+#include "tensors.h"
 
 #include <nlohmann/json.hpp>
 
@@ -15,8 +16,9 @@ namespace scoria::validate {
 
 /// What a manifest says; everything may be left to names and defaults.
 struct ShaderManifest {
-    std::map<std::string, uint32_t> bindings;      // tensor -> binding
-    std::map<std::string, std::string> push;       // member -> expression
+    std::map<std::string, uint32_t> bindings;            // tensor -> binding
+    std::map<std::string, const TensorTypeInfo*> types;  // tensor -> what its buffer holds
+    std::map<std::string, std::string> push;             // name or byte offset of a member -> expression
     std::map<std::string, std::string> constants;  // name or id of a specialization constant -> expression
     std::vector<std::string> groups;               // 1 to 3 expressions
     std::vector<Parameters> cases;                 // instead of the op's own
@@ -40,6 +42,7 @@ struct OwnData {
     };
     std::map<std::string, Array> inputs;
     std::optional<Array> expected;
+    std::string dump;  // a folder for the arrays of the first case that fails; empty: none
 };
 
 /// Which tensor stands at which binding.

@@ -3,10 +3,13 @@
 
 #include "check.h"
 
+#include <cmath>
+
 namespace scoria::validate {
 
 const char* pattern_name(Pattern pattern) {
-    constexpr const char* names[] = {"normal", "spikes", "alternating", "offset", "tiny", "huge", "zeros"};
+    constexpr const char* names[] = {"normal", "spikes", "alternating", "offset", "tiny",
+                                     "huge",   "zeros",  "sunken",      "masked"};
     return names[size_t(pattern)];
 }
 
@@ -36,6 +39,12 @@ std::vector<float> pattern_floats(Pattern pattern, size_t count, uint64_t seed) 
             break;
         case Pattern::zeros:
             value = sign * 0.0f;
+            break;
+        case Pattern::sunken:
+            value -= 20000;
+            break;
+        case Pattern::masked:
+            if (i / 64 % 2 == 0) value = -HUGE_VALF;
             break;
         }
     }

@@ -16,6 +16,8 @@ enum class Pattern : uint8_t {
     tiny,         // N(0, 1) * 1e-30, every 7th denormal, zeros of both signs
     huge,         // N(0, 1) * 1e15: squares of a thousand still fit
     zeros,        // of both signs
+    sunken,       // -20000 + N(0, 1): below where naive maxima start
+    masked,       // 64 of -inf, 64 of N(0, 1), 64 of -inf, ...
 };
 
 const char* pattern_name(Pattern pattern);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reflect.h"
+#include "tensors.h"
 
 #include <cstddef>
 #include <span>
@@ -15,6 +16,7 @@ namespace scoria::validate {
 struct Element {
     vk::NumberKind kind = vk::NumberKind::float_number;
     uint32_t bytes = 4;
+    const TensorTypeInfo* blocks = nullptr;  // of this type as in a GGUF file; then `bytes` is 1
 };
 
 /// What elements of an output start as: NaN, or an integer that is seldom.

@@ -48,6 +48,17 @@ std::map<std::string, std::string> expressions_of(const json& value, const std::
     return all;
 }
 
+const TensorTypeInfo* type_of(const std::string& name, const std::string& where) {
+    std::string names;
+    for (const TensorTypeInfo& type : gguf_types()) {
+        std::string plain = type.name;
+        std::ranges::transform(plain, plain.begin(), [](unsigned char c) { return char(std::tolower(c)); });
+        if (plain == name) return &type;
+        names += cat(names.empty() ? "" : ", ", plain);
+    }
+    fail(Status::bad_file, where, "types: expected one of {", names, "}, got '", name.substr(0, 80), "'");
+}
+
 Parameters parameters_of(const json& value, const std::string& where) {
     return object_of(value, where, "numbers", [](const json& each) { return each.is_number(); })
         .get<Parameters>();
@@ -78,6 +89,12 @@ constexpr ManifestKey manifest_keys[] = {
     {"bindings",
      [](ShaderManifest& m, const json& v, const std::string& where) {
          m.bindings = object_of(v, where, "bindings from 0", is_binding).get<decltype(m.bindings)>();
+     }},
+    {"types",
+     [](auto& m, const json& v, const auto& where) {
+         object_of(v, where, "types such as \"q4_0\"", [](const json& each) { return each.is_string(); });
+         for (const auto& [tensor, type] : v.items())
+             m.types[tensor] = type_of(type.template get<std::string>(), where);
      }},
     {"push", [](auto& m, const json& v, const auto& where) { m.push = expressions_of(v, where); }},
     {"constants", [](auto& m, const json& v, const auto& where) { m.constants = expressions_of(v, where); }},
@@ -225,13 +242,13 @@ ShaderOp find_shader_op(const std::string& name, const ShaderManifest& manifest)
 
 ShaderLayout match_bindings(const vk::Reflection& shader, const ShaderOp& op,
                             const ShaderManifest& manifest) {
-    for (const vk::ReflectedBuffer& buffer : shader.buffers)
-        if (!buffer.layout.empty())
-            fail(Status::bad_argument, cat("binding ", buffer.binding),
-                 "expected an array of numbers without gaps, alone in its block, got ", buffer.layout);
     std::vector<const ShaderTensor*> left;
     for (const ShaderTensor& input : op.inputs) left.push_back(&input);
     left.push_back(&op.output);
+    for (const auto& [name, type] : manifest.types)
+        if (std::ranges::find(left, name, &ShaderTensor::name) == left.end())
+            fail(Status::bad_argument, "manifest", "types: expected tensors of {", names_of(left), "}, got '",
+                 name, "'");
     ShaderLayout layout;
     layout.tensors.resize(shader.bindings.size());
     const auto take = [&](uint32_t binding, const ShaderTensor& tensor) {
@@ -266,6 +283,12 @@ ShaderLayout match_bindings(const vk::Reflection& shader, const ShaderOp& op,
         fail(Status::bad_argument, cat("binding ", binding), "expected a name of {", names_of(left),
              "}, or \"bindings\" in a manifest, got ", names.empty() ? "no name" : names);
     }
+    for (const vk::ReflectedBuffer& buffer : shader.buffers)
+        if (!buffer.layout.empty() && !manifest.types.contains(layout.tensors[buffer.binding]))
+            fail(Status::bad_argument, cat("binding ", buffer.binding),
+                 "expected an array of numbers without gaps, alone in its block, or \"types\" in a manifest, "
+                 "got ",
+                 buffer.layout);
     std::erase_if(left, [](const ShaderTensor* tensor) { return tensor->optional; });
     if (left.size() == 1 && left[0] == &op.output && !layout.tensors.empty()) {
         // No output of its own: the first input, if it may be written.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace scoria::validate {
 namespace {
@@ -28,7 +29,7 @@ ShaderTensor input_x(std::vector<std::string> shape) {
     return {"x", std::move(shape), {"input", "inputs", "in", "src", "src0", "a", "hidden"}};
 }
 ShaderTensor output_out(std::vector<std::string> shape) {
-    return {"out", std::move(shape), {"output", "outputs", "y", "dst", "result", "c"}};
+    return {"out", std::move(shape), {"output", "outputs", "y", "dst", "result", "c", "d"}};
 }
 ShaderTensor norm_weight(bool optional) {
     return {"weight", {"cols"}, {"weights", "w", "gamma", "scale", "g"}, optional};
@@ -90,7 +91,7 @@ ShaderOp softmax_op() {
             {"rows"},
             {sized(1, 64), sized(5, 1), sized(3, 37, Pattern::normal, 0.3), sized(2, 1025),
              sized(4, 300, Pattern::spikes), sized(2, 100, Pattern::zeros), sized(2, 70, Pattern::huge),
-             sized(2, 70, Pattern::offset)},
+             sized(2, 70, Pattern::offset), sized(2, 70, Pattern::sunken), sized(2, 200, Pattern::masked)},
             [](const P& p, const T& in, Values& out) {
                 const size_t cols = size_of(p, "cols");
                 for (size_t first = 0; first < out.size(); first += cols) {
@@ -122,7 +123,64 @@ ShaderOp glu_op(const char* name, Activation activation) {
             [activation](const P&, const T& in, Values& out) {
                 reference::glu(in.at("gate"), in.at("up"), activation, {}, out);
             },
-            [](const P&, const T&) { return 16.0; }};
+            [](const P&, const T&) { return 16.0; },
+            "",
+            [](P& p) { p.try_emplace("n", p.at("rows") * p.at("cols")); }};
+}
+
+ShaderOp add_op() {
+    ShaderOp op = glu_op("add", Activation::silu);
+    op.inputs = {{"a", {"rows", "cols"}, {"x", "src0", "input", "in"}},
+                 {"b", {"rows", "cols"}, {"y", "src1", "residual", "other"}}};
+    op.reference = [](const P&, const T& in, Values& out) {
+        std::ranges::transform(in.at("a"), in.at("b"), out.begin(), std::plus());
+    };
+    op.units = [](const P&, const T&) { return 1.0; };
+    return op;
+}
+
+ShaderOp embed_op() {
+    const auto sized = [](double tokens, double vocab, double cols) {
+        return ShaderCase{{{"tokens", tokens}, {"vocab", vocab}, {"cols", cols}}};
+    };
+    return {"embed",
+            {{"ids",
+              {"tokens"},
+              {"id", "tokenids", "indices", "index", "src1"},
+              false,
+              [](const P& p, size_t i) {
+                  return std::fmod(double(i) * 7919 + p.at("vocab") - 1, p.at("vocab"));
+              }},
+             {"table", {"vocab", "cols"}, {"weight", "weights", "w", "embedding", "embeddings", "src0"}}},
+            output_out({"tokens", "cols"}),
+            {"tokens"},
+            {sized(1, 1000, 576), sized(7, 100, 37), sized(3, 1, 1), sized(5, 70000, 8), sized(2, 50, 1030)},
+            [](const P& p, const T& in, Values& out) {
+                const size_t cols = size_of(p, "cols");
+                for (size_t i = 0; i < out.size(); ++i)
+                    out[i] = in.at("table")[size_t(in.at("ids")[i / cols]) * cols + i % cols];
+            },
+            [](const P&, const T&) { return 1.0; }};
+}
+
+ShaderOp argmax_op() {
+    const auto sized = [](double rows, double cols, Pattern pattern = Pattern::normal) {
+        return ShaderCase{{{"rows", rows}, {"cols", cols}}, pattern};
+    };
+    return {"argmax",
+            {input_x({"rows", "cols"})},
+            {"out", {"rows"}, {"output", "y", "dst", "result", "index", "indices", "ids", "c", "d"}},
+            {"rows"},
+            {sized(1, 32000), sized(3, 37), sized(5, 1), sized(2, 257), sized(4, 1000, Pattern::spikes),
+             sized(2, 300, Pattern::zeros), sized(3, 129, Pattern::huge), sized(2, 70, Pattern::sunken),
+             sized(2, 200, Pattern::masked)},
+            [](const P& p, const T& in, Values& out) {
+                const size_t cols = size_of(p, "cols");
+                for (size_t row = 0; row < out.size(); ++row) {
+                    const std::span x = std::span(in.at("x")).subspan(row * cols, cols);
+                    out[row] = double(std::ranges::max_element(x) - x.begin());
+                }
+            }};
 }
 
 /// Of given positions those of rows; else they count up from `first`.
@@ -240,7 +298,9 @@ ShaderOp attention_op() {
         {"out", {"tokens", "heads", "head_dim"}, {"output", "o", "dst", "result"}},
         {"heads", "tokens"},
         {sized(1, 1, 1, 1, 4), sized(1, 200, 9, 3, 64), sized(7, 7, 4, 2, 12), sized(5, 37, 6, 1, 64),
-         sized(3, 65, 2, 2, 128, Pattern::spikes)},
+         sized(3, 65, 2, 2, 128, Pattern::spikes),
+         // One score a head, of +-1000: the largest of them is not above what a naive maximum starts at.
+         sized(1, 1, 16, 16, 16, Pattern::offset)},
         [](const P& p, const T& in, Values& out) {
             const scoria::Attention shape{.heads = uint32_t(size_of(p, "heads")),
                                           .kv_heads = uint32_t(size_of(p, "kv_heads")),
@@ -273,10 +333,13 @@ const std::vector<ShaderOp>& shader_ops() {
                                               softmax_op(),
                                               glu_op("glu", Activation::silu),
                                               glu_op("geglu", Activation::gelu_tanh),
+                                              add_op(),
                                               rope_op("rope", RopePairs::halves),
                                               rope_op("rope_interleaved", RopePairs::interleaved),
                                               linear_op(),
-                                              attention_op()};
+                                              attention_op(),
+                                              embed_op(),
+                                              argmax_op()};
     return ops;
 }
 

@@ -191,6 +191,7 @@ TEST_CASE("somebody's own shader is held against the reference") {
          0,
          "1 cases"},
         {{"--shader", examples + "linear_f16.comp", "--as", "linear"}, 0, "0 failed"},
+        {{"--shader", examples + "linear_q4_0.comp", "--as", "linear"}, 0, "7 cases, 0 failed"},
         {{"--shader", examples + "rms_norm.comp", "--as", "layer_norm"}, 1, "worst element"},
         {{"--shader", examples + "rms_norm.comp", "--as", "softmax"}, 2, "binding 1"},
         {{"--shader", examples + "rms_norm.comp", "--as", "conjure"}, 2, "rms_norm, layer_norm"},
@@ -316,7 +317,14 @@ TEST_CASE("a manifest that cannot be meant is refused") {
         {R"({"cases": [{"rows": "7"}]})", 1, "expected an object of numbers"},
         {R"({"values": {"epsylon": 1}})", 2, "got 'epsylon'"},
         {R"({"values": {"local_size": 1}})", 2, "got 'local_size'"},
-        {R"({"push": {"ne0": "cols"}})", 2, "expected members of {cols, eps}, got 'ne0'"},
+        {R"({"push": {"ne0": "cols"}})", 2, "expected byte offsets, or members of {cols, eps}, got 'ne0'"},
+        {R"({"push": {"8": "cols"}})", 2, "got '8'"},
+        {R"({"types": {"weigth": "q4_0"}})", 2, "expected tensors of {x, weight, out}, got 'weigth'"},
+        {R"({"types": {"x": "q4"}})", 1, "types: expected one of {f32, f16, bf16, q4_0,"},
+        {R"({"types": {"x": 4}})", 1, "expected an object of types"},
+        {R"({"types": {"out": "q4_0"}})", 2, "expected an output of f32 or f16, got Q4_0"},
+        {R"({"types": {"x": "q4_0"}, "cases": [{"cols": 45}]})", 2, "[x] expected rows of a multiple of 32"},
+        {R"({"types": {"x": "q4_0"}, "values": {"cols": 45}})", 2, "for Q4_0, got 45"},
         {R"({"push": {"cols": 1.5}})", 2, "expected a whole number of 32 bits, got 1.5"},
         {R"({"constants": {"0": 1}})", 2, "constants: expected ids"},
         {R"({"groups": "rows"})", 1, "groups: expected a list"},
@@ -409,7 +417,42 @@ TEST_CASE("shaders that are wrong in one respect fail, and right ones pass") {
                 "y[b + p] = x[b + p] * c - x[b + p + h] * s;\n"
                 "y[b + p + h] = x[b + p + h] * c + x[b + p] * s;\n");
     };
-    const std::vector<std::string> as_softmax{"--as", "softmax"}, as_rope{"--as", "rope"};
+    const auto maximum = [&](const std::string& start) {
+        return glsl(x_block + y_block + "layout(push_constant) uniform P { uint cols; };\n",
+                    "uint f = gl_WorkGroupID.x * cols; float m = " + start + ", s = 0;\n" + each +
+                        "m = max(m, x[f + i]);\n" + each + "s += exp(x[f + i] - m);\n" + each +
+                        "y[f + i] = exp(x[f + i] - m) / s;\n");
+    };
+    // A running maximum of -inf is no number to subtract.
+    const std::string online = [&] {
+        return glsl(x_block + y_block + "layout(push_constant) uniform P { uint cols; };\n",
+                    "uint f = gl_WorkGroupID.x * cols; float m = -1.0 / 0.0, s = 0;\n" + each +
+                        "{ float n = max(m, x[f + i]); s = s * exp(m - n) + exp(x[f + i] - n); m = n; }\n" +
+                        each + "y[f + i] = exp(x[f + i] - m) / s;\n");
+    }();
+    const auto argmax = [](const std::string& start, const std::string& is_more) {
+        return glsl(x_block + block(1, "buffer Out { uint y[]; }") +
+                        "layout(push_constant) uniform P { uint cols; };\n",
+                    "uint f = gl_WorkGroupID.x * cols, best = 0; float m = " + start + ";\n" + each +
+                        "if (x[f + i] " + is_more +
+                        " m) { m = x[f + i]; best = i; }\ny[gl_WorkGroupID.x] = best;\n");
+    };
+    const auto embed = [](const std::string& row) {
+        return glsl(block(0, "readonly buffer Ids { uint ids[]; }") +
+                        block(1, "readonly buffer Table { float table[]; }") +
+                        block(2, "buffer D { float data_d[]; }") +
+                        "layout(push_constant) uniform P { uint cols; };\n",
+                    "uint t = gl_WorkGroupID.x;\n" + each + "data_d[t * cols + i] = table[" + row +
+                        " * cols + i];\n");
+    };
+    const auto add = [](const std::string& sum) {
+        return glsl(block(0, "readonly buffer A { float a[]; }") +
+                        block(1, "readonly buffer B { float b[]; }") + block(2, "buffer D { float d[]; }") +
+                        "layout(push_constant) uniform P { uint n; };\n",
+                    "uint i = gl_WorkGroupID.x; if (i < n) d[i] = " + sum + ";\n");
+    };
+    const std::vector<std::string> as_softmax{"--as", "softmax"}, as_rope{"--as", "rope"},
+        as_argmax{"--as", "argmax"}, as_embed{"--as", "embed"}, as_add{"--as", "add"};
     const Own rows[] = {
         {norm(""), "", as_norm, 0, "0 failed"},
         {norm("x[f] = 0;"), "", as_norm, 1, "element 0 of x, an input of 576, was overwritten"},
@@ -417,7 +460,17 @@ TEST_CASE("shaders that are wrong in one respect fail, and right ones pass") {
         {half_y, "", as_norm, 0, "0 failed"},
         {epsilon("eps * 0.1"), "", as_norm, 1, "cols 37 epsilon 0.03 rows 7"},
         {epsilon("1e-5"), "", as_norm, 0, "0 failed"},
-        {softmax(" / scale", "; float scale"), "", as_softmax, 1, "8 cases, 1 failed"},
+        {softmax(" / scale", "; float scale"), "", as_softmax, 1, "10 cases, 1 failed"},
+        {maximum("-3e38"), "", as_softmax, 0, "0 failed"},
+        {maximum("-1e4"), "", as_softmax, 1, "10 cases, 1 failed"},
+        {online, "", as_softmax, 1, "masked): "},
+        {argmax("-1.0 / 0.0", ">"), "", as_argmax, 0, "9 cases, 0 failed"},
+        {argmax("-1.0 / 0.0", ">="), "", as_argmax, 1, "zeros): "},
+        {argmax("-1e4", ">"), "", as_argmax, 1, "sunken): "},
+        {embed("ids[t]"), "", as_embed, 0, "5 cases, 0 failed"},
+        {embed("t"), "", as_embed, 1, "FAILED"},
+        {add("a[i] + b[i]"), "", as_add, 0, "7 cases, 0 failed"},
+        {add("a[i] - b[i]"), "", as_add, 1, "7 failed"},
         {softmax("", ""), "", as_softmax, 0, "0 failed"},
         {rope("positions[t]", "theta"), "", as_rope, 0, "0 failed"},
         {rope("first + t", "theta"), "", as_rope, 1, "FAILED"},
@@ -454,6 +507,8 @@ TEST_CASE("sizes that attention cannot have are refused, and its scale is that o
         "KEYS m = max(m, score(a, b));\nKEYS s += exp(score(a, b) - m);\n"
         "for (uint i = 0; i < head_dim; ++i) { float o = 0; KEYS o += exp(score(a, b) - m) / s * v[b + i]; "
         "y[a + i] = o; }\n");
+    std::string shallow = attention;
+    shallow.replace(shallow.find("-1e30"), 5, "-100.");
     const std::vector<std::string> as{"--as", "attention"};
     const std::vector<float> one(64, 1.0f), two{3, -1, 2, 1, 3, 1};
     write_npy(folder.path("q.npy"), "1, 1, 2)", std::vector<float>{1, 2});
@@ -461,6 +516,7 @@ TEST_CASE("sizes that attention cannot have are refused, and its scale is that o
     write_npy(folder.path("v.npy"), "3, 1, 2)", two);
     const Own rows[] = {
         {attention, "", as, 0, "0 failed"},
+        {shallow, "", as, 1, "6 cases, 1 failed"},
         {attention, R"({"cases": [{"tokens": 2, "keys": 9, "heads": 2, "kv_heads": 1, "head_dim": 64}]})", as,
          0, "0 failed"},
         {attention, R"({"cases": [{"heads": 3, "kv_heads": 2}]})", as, 2, "a multiple of kv_heads"},
@@ -472,6 +528,101 @@ TEST_CASE("sizes that attention cannot have are refused, and its scale is that o
          "0 failed"},
     };
     for (const Own& own : rows) check(own, folder);
+}
+
+TEST_CASE("a buffer holds what the manifest says, rows of blocks or packed halves") {
+    const ScratchFolder folder;
+    const auto linear = [](const std::string& type, const std::string& weight) {
+        return glsl("struct Q8 { float16_t d; int8_t q[32]; };\n" +
+                        block(0, "readonly buffer Weight { " + type + " w[]; }") +
+                        block(1, "readonly buffer X { float x[]; }") + block(2, "buffer Out { float y[]; }") +
+                        "layout(push_constant) uniform P { uint tokens, rows, cols; };\n",
+                    "uint r = gl_WorkGroupID.x, t = gl_WorkGroupID.y; float s = 0;\n"
+                    "for (uint i = 0; i < cols; ++i) { uint at = r * cols + i; s += (" +
+                        weight + ") * x[t * cols + i]; }\ny[t * rows + r] = s;\n");
+    };
+    const auto q8_0 = [&](const char* scale) {
+        return linear("Q8", scoria::cat(scale, " * float(w[at / 32].q[at % 32])"));
+    };
+    write_npy(folder.path("x.npy"), "1, 32)", std::vector<float>(32, 1.0f));
+    std::vector<float> codes(32, 1.0f);
+    codes[0] = 127;
+    write_npy(folder.path("w.npy"), "1, 32)", codes);
+    write_npy(folder.path("out.npy"), "1, 1)", std::vector<float>{127 + 31});
+    const std::vector<std::string> as{"--as", "linear"},
+        own{"--as", "linear", "--input", "x=x.npy", "--input", "weight=w.npy", "--reference", "out.npy"};
+    const std::string right = q8_0("float(w[at / 32].d)"), wrong = q8_0("abs(float(w[at / 32].d))"),
+                      halves = linear("uint", "unpackHalf2x16(w[at / 2])[at % 2]"),
+                      bfloats = linear("uint16_t", "uintBitsToFloat(uint(w[at]) << 16)");
+    // Of an odd number the last is alone in its word.
+    const std::string packed =
+        glsl(block(0, "buffer A { uint a[]; }") + block(1, "readonly buffer B { uint b[]; }") +
+                 "layout(push_constant) uniform P { uint n; };\n",
+             "uint i = gl_WorkGroupID.x; if (2 * i < n) a[i] = packHalf2x16(unpackHalf2x16(a[i]) + "
+             "unpackHalf2x16(b[i]));\n");
+    const Own rows[] = {
+        {packed, R"({"types": {"a": "f16", "b": "f16"}})", {"--as", "add"}, 0, "7 cases, 0 failed"},
+        {right, R"({"types": {"weight": "q8_0"}})", as, 0, "7 cases, 0 failed"},
+        {wrong, R"({"types": {"weight": "q8_0"}})", as, 1, "FAILED"},
+        {right, R"({"types": {"weight": "q8_0"}})", own, 0, "1 cases, 0 failed"},
+        {right, R"({"types": {"weight": "iq1_s"}})", own, 2, "expected rows of a multiple of 256"},
+        {right, R"({"types": {"weight": "mxfp4"}})", own, 2,
+         "values that Scoria can write as MXFP4, got 127"},
+        {right, "", as, 2, "or \"types\" in a manifest, got elements that are no numbers"},
+        {halves, R"({"types": {"weight": "f16"}})", as, 0, "7 cases, 0 failed"},
+        {halves, "", as, 1, "FAILED"},
+        {bfloats, R"({"types": {"weight": "bf16"}})", as, 0, "7 cases, 0 failed"},
+        {bfloats, "", as, 2, "or \"types\" in a manifest, got integers of 2 bytes"},
+    };
+    for (const Own& one : rows) check(one, folder);
+}
+
+TEST_CASE("SPIR-V without names goes by bindings and byte offsets") {
+    const ScratchFolder folder;
+    const std::string words = folder.path("a.spv"), manifest = folder.path("a.json");
+    REQUIRE(scoria::run_program({"glslangValidator", "-V", "--quiet", "-g0", "--target-env", "vulkan1.2",
+                                 examples + "rms_norm.comp", "-o", words}) == 0);
+    check({{"--shader", words, "--as", "rms_norm"}, 2, "got no name"});
+    std::ofstream(manifest)
+        << R"({"bindings": {"x": 0, "weight": 1, "out": 2}, "push": {"0": "cols", "4": "epsilon"}})";
+    check({{"--shader", words, "--as", "rms_norm"}, 0, "0 failed"});
+}
+
+TEST_CASE("HLSL is compiled, too") {
+    const ScratchFolder folder;
+    const std::string shader = folder.path("a.hlsl");
+    std::ofstream(shader) << "[[vk::binding(0)]] StructuredBuffer<float> x;\n"
+                             "[[vk::binding(1)]] RWStructuredBuffer<float> y;\n"
+                             "struct Push { uint rows, cols; };\n"
+                             "[[vk::push_constant]] ConstantBuffer<Push> push;\n"
+                             "[numthreads(32, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {\n"
+                             "    if (id.x < push.rows * push.cols) y[id.x] = x[id.x] + 0;\n}\n";
+    std::ofstream(folder.path("a.json")) << R"({"tensors": {"x": "rows cols"}, "output": {"y": "rows cols"},)"
+                                         << R"( "groups": ["rows*cols/local_size"]})";
+    write_npy(folder.path("x.npy"), "3, 15)", std::vector<float>(45, 2.0f));
+    check({{"--shader", shader, "--as", "custom", "--input", "x=" + folder.path("x.npy"), "--reference",
+            folder.path("x.npy")},
+           0,
+           "0 failed"});
+}
+
+TEST_CASE("what the first case that fails computed with is kept for who asks") {
+    const ScratchFolder folder;
+    const std::string dump = folder.path("dump"), shader = examples + "rms_norm_tail.comp";
+    check({{"--shader", examples + "rms_norm.comp", "--as", "rms_norm", "--dump", dump}, 0, "0 failed"});
+    CHECK(std::filesystem::is_empty(dump));
+    check({{"--shader", shader, "--as", "rms_norm", "--dump", dump}, 1, "never written"});
+    CHECK(text_of(dump + "/out.actual.npy").substr(0, 80).find("'shape': (4,1,)") != std::string::npos);
+    std::vector<std::string> again{"--shader",    shader,
+                                   "--as",        "rms_norm",
+                                   "--input",     "x=" + dump + "/x.npy",
+                                   "--input",     "weight=" + dump + "/weight.npy",
+                                   "--reference", dump + "/out.expected.npy"};
+    check({again, 1, "cols 1 epsilon 1e-05 rows 4 own data"});
+    again[1] = examples + "rms_norm.comp";
+    check({again, 0, "1 cases, 0 failed"});
+    again.insert(again.end(), {"--dump", dump});
+    check({again, 2, "expected another folder"});
 }
 
 TEST_CASE("somebody's own data are taken as they are") {
