@@ -18,7 +18,8 @@
  * Threads: every call may be made from every thread at any time. A session does one thing at a time: a second
  * call on it, from another thread or from inside its own callbacks, is SCORIA_BUSY at once (but for
  * scoria_session_cancel), and so does a batch. Sessions of one engine run side by side and take turns on its
- * queue; those in a batch are computed together.
+ * queue; those in a batch are computed together. No call needs more than
+ * 512 KiB of its thread's stack, drivers apart.
  *
  * Callbacks run on the thread that made the call, must return in the end and must not throw; they may make
  * any call. `user` is handed on untouched.

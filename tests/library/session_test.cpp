@@ -56,6 +56,7 @@ TEST_CASE("text to ids and back, results that do not fit" * needs_fixtures()) {
     CHECK(again >= count);
     CHECK(scoria_tokenize(loaded.engine, text.data(), text.size(), 4, ids, 64, &again) ==
           SCORIA_BAD_ARGUMENT);
+    CHECK(scoria_tokenize(loaded.engine, text.data(), SIZE_MAX, 0, ids, 64, &again) == SCORIA_BAD_ARGUMENT);
     const scoria_engine_info info = info_of(loaded.engine);
     CHECK(info.kind == SCORIA_DECODER);
     CHECK(info.decoder_start == -1);
