@@ -144,6 +144,14 @@ struct Engine {
     ~Engine() { (void)scoria_engine_destroy(handle); }
     Engine(const Engine&) = delete;
     void close() { release<scoria_engine_destroy>(handle); }
+    void evict() {
+        const Unlocked unlocked;
+        check(scoria_engine_evict(handle));
+    }
+    void restore() {
+        const Unlocked unlocked;
+        check(scoria_engine_restore(handle, nullptr, nullptr));
+    }
 
     Named info() const {
         scoria_engine_info info{};
@@ -632,6 +640,8 @@ NB_MODULE(_scoria, m) {
     nb::class_<Engine>(m, "Engine")
         .def(nb::init<const EngineArguments&>())
         .def("close", &Engine::close)
+        .def("evict", &Engine::evict)
+        .def("restore", &Engine::restore)
         .def("info", &Engine::info)
         .def("memory", &Engine::memory)
         .def("tokenize", &Engine::tokenize)

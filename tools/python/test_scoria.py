@@ -247,6 +247,22 @@ class Scoria(unittest.TestCase):
             stop.set()
             thread.join()
 
+    def test_evicted(self) -> None:
+        engine = loaded()
+        session = engine.session()
+        session.append(PROMPT)
+        before = session.logits()
+        engine.evict()
+        self.assertEqual(engine.memory["in_use"], 0)
+        engine.restore()
+        self.assertGreater(engine.memory["in_use"], 0)
+        engine.evict()
+        np.testing.assert_array_equal(session.logits(), before)
+        stream = session.generate(max_tokens=100, **GREEDY)
+        next(stream)
+        self.assertRaises(scoria.Error, engine.evict)  # it computes
+        stream.cancel()
+
     def test_lifetimes(self) -> None:
         steps = []
         engine = loaded(progress=lambda done, total: steps.append((done, total)))

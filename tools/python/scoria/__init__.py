@@ -261,6 +261,14 @@ class Engine:
         """The embedding [hidden] of a text."""
         return self.session().embed(self.tokenize(text), pooling=pooling, normalise=normalise)
 
+    def evict(self) -> None:
+        """Gives all device memory back to others. Sessions keep their tokens, and what they are asked next goes on
+        as if nothing had been: weights are read and tokens computed again then, or before by `restore`."""
+        self._inner.evict()
+
+    def restore(self) -> None:
+        self._inner.restore()
+
     def close(self) -> None:
         """Releases the device now rather than with the object. Its sessions must be closed or gone."""
         self._inner.close()
