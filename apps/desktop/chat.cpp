@@ -84,6 +84,8 @@ void Chat::enqueue(std::function<void()> work) {
 
 void Chat::load(const ModelOptions& options) {
     stop();
+    // At once: nothing is sent to the last model.
+    change([](ChatState& state) { state.phase = Phase::loading; });
     enqueue([this, options] { do_load(options); });
 }
 
@@ -114,7 +116,9 @@ void Chat::stop() {
 }
 
 void Chat::clear() {
-    stop();
+    bool loading = false;
+    change([&](const ChatState& state) { loading = state.phase == Phase::loading; });
+    if (!loading) stop();  // a new conversation is no reason to go without a model
     enqueue([this] {
         change([](ChatState& state) {
             state.messages.clear();
@@ -270,7 +274,10 @@ scoria_status Chat::append_history(const std::string& system) {
         if (stopped()) return SCORIA_CANCELLED;
         status = scoria_session_append(session_, ids.data() + at, std::min(step, ids.size() - at));
     }
-    change([&](ChatState& state) { state.total = ids.size() - keep, state.used = ids.size(); });
+    change([&](ChatState& state) {
+        state.total = ids.size() - keep;
+        if (status == SCORIA_OK) state.used = ids.size();
+    });
     return status;
 }
 
@@ -296,10 +303,10 @@ void Chat::show_attention() {
         map_->take(weights, true);
 }
 
-void Chat::hear(const char* text, size_t bytes) {
+void Chat::hear(int32_t id, const char* text, size_t bytes) {
     change([&](ChatState& state) {
         state.messages.back().text.append(text, bytes);
-        ++state.used;
+        if (id >= 0) ++state.used;
     });
 }
 
@@ -322,9 +329,10 @@ scoria_status Chat::generate(const Sampling& sampling) {
         options.on_attention = [](void* user, const scoria_shared* weights) {
             static_cast<Listener*>(user)->chat->map_->take(*weights, false);
         };
-    options.on_token = [](void* user, int32_t, const char* text, size_t bytes) -> int {
+    options.on_token = [](void* user, int32_t id, const char* text, size_t bytes) -> int {
         auto& [chat, times] = *static_cast<Listener*>(user);
-        chat->hear(text, bytes);
+        chat->hear(id, text, bytes);
+        if (id < 0) return 1;  // what the end set free
         times.push_back(Clock::now());
         if (times.size() > speed_window + 1) times.pop_front();
         const double took = std::chrono::duration<double>(times.back() - times.front()).count();

@@ -104,7 +104,7 @@ class Chat {
     void do_send(const std::string& text, const std::string& system, const Sampling& sampling);
     scoria_status append_history(const std::string& system);
     scoria_status generate(const Sampling& sampling);
-    void hear(const char* text, size_t bytes);
+    void hear(int32_t id, const char* text, size_t bytes);
 
     const std::string log_;
     std::mutex mutex_;  // guards state_ and jobs_

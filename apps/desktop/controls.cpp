@@ -75,7 +75,7 @@ void Ui::draw_sampling() {
     Sampling& s = settings_.sampling;
     slider("Temperature (0: greedy)", s.temperature, 0, 2, "%.2f");
     slider("Top-k", s.top_k, 0, 200);
-    slider("Top-p (1: off)", s.top_p, 0, 1, "%.2f");
+    slider("Top-p (1: off)", s.top_p, 0.01f, 1, "%.2f");
     slider("Min-p (0: off)", s.min_p, 0, 1, "%.2f");
     slider("Repeat penalty (1: off)", s.repeat_penalty, 1, 2, "%.2f");
     slider("Most tokens", s.max_tokens, 0, 4096);

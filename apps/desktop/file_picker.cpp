@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 namespace fs = std::filesystem;
 
@@ -22,6 +23,14 @@ bool is_model_folder(const fs::path& path) {
 
 }  // namespace
 
+bool escaped() {
+#if IMGUI_VERSION_NUM < 18700
+    return ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Escape));
+#else
+    return ImGui::IsKeyPressed(ImGuiKey_Escape);
+#endif
+}
+
 FilePicker::Listing FilePicker::list(const std::string& folder) {
     Listing listing;
     std::error_code error;
@@ -32,8 +41,10 @@ FilePicker::Listing FilePicker::list(const std::string& folder) {
         if (name.starts_with('.')) continue;
         if (at->is_directory(ignored))
             listing.entries.push_back({name, !is_model_folder(at->path())});
-        else if (at->path().extension() == ".gguf")
-            listing.entries.push_back({name, false, double(at->file_size(ignored)) / (1 << 20)});
+        else if (at->path().extension() == ".gguf") {
+            const auto bytes = at->file_size(ignored);  // of a link to nothing: an error
+            listing.entries.push_back({name, false, ignored ? 0 : double(bytes) / (1 << 20)});
+        }
     }
     std::ranges::sort(listing.entries, {}, [](const Entry& e) { return std::pair(!e.enters, e.name); });
     if (fs::path(folder).has_relative_path()) listing.entries.insert(listing.entries.begin(), {"..", true});
@@ -46,6 +57,7 @@ void FilePicker::enter(const std::string& folder) {
     typed_ = folder_;
     listing_ = {};
     pending_ = std::async(std::launch::async, list, folder_);
+    focus_ = true;
 }
 
 void FilePicker::open(const std::string& model) {
@@ -57,7 +69,10 @@ void FilePicker::open(const std::string& model) {
     opening_ = true;
 }
 
-std::optional<std::string> FilePicker::take(const std::string& path) {
+std::optional<std::string> FilePicker::take(const std::string& typed) {
+    const char* home = std::getenv("HOME");
+    const bool from_home = home && (typed == "~" || typed.starts_with("~/"));
+    const std::string path = (fs::path(folder_) / (from_home ? home + typed.substr(1) : typed)).string();
     std::error_code error;
     if (fs::is_directory(path, error) && !is_model_folder(path)) {
         enter(path);
@@ -100,7 +115,7 @@ std::optional<std::string> FilePicker::draw() {
     std::optional<std::string> chosen;
     if (ImGui::BeginPopupModal(title, &open_, ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoResize)) {
         ImGui::TextDisabled("Type or paste a path, choose below, or drop a file onto the window.");
-        if (opening_) ImGui::SetKeyboardFocusHere();
+        if (std::exchange(focus_, false)) ImGui::SetKeyboardFocusHere();
         ImGui::SetNextItemWidth(-1);
         const bool entered = ImGui::InputText("##path", &typed_, ImGuiInputTextFlags_EnterReturnsTrue);
         const float buttons = ImGui::GetFrameHeightWithSpacing();
@@ -109,13 +124,11 @@ std::optional<std::string> FilePicker::draw() {
         ImGui::EndChild();
         if (entered || ImGui::Button("Open")) chosen = take(typed_);
         ImGui::SameLine();
-        if (ImGui::Button("Cancel") && open_) {
+        if ((ImGui::Button("Cancel") || escaped()) && open_) {
             ImGui::CloseCurrentPopup();
             open_ = false;
         }
         ImGui::EndPopup();
-    } else {
-        open_ = false;  // by Esc
     }
     opening_ = false;
     return chosen;

@@ -9,6 +9,9 @@
 
 namespace scoria::desktop {
 
+/// Whether Esc was pressed, by which ImGui closes no modal dialog.
+bool escaped();
+
 class FilePicker {
   public:
     /// Shows it from the next frame on, in the folder of `model`, or at home.
@@ -29,9 +32,10 @@ class FilePicker {
     static Listing list(const std::string& folder);
     void enter(const std::string& folder);
     std::optional<std::string> draw_entries();
-    std::optional<std::string> take(const std::string& path);
+    /// `typed`: "~" is home, and what is relative is within the folder shown.
+    std::optional<std::string> take(const std::string& typed);
 
-    bool open_ = false, opening_ = false;
+    bool open_ = false, opening_ = false, focus_ = false;
     std::string folder_, typed_;
     std::future<Listing> pending_;
     Listing listing_;

@@ -77,7 +77,10 @@ class Program {
             if (chat_.refresh(state_)) take_news();
             const std::string chosen = ui_.take_chosen();
             if (!chosen.empty()) load(chosen);
-            if (SDL_GetWindowFlags(sdl_) & SDL_WINDOW_MINIMIZED) continue;
+            if (SDL_GetWindowFlags(sdl_) & SDL_WINDOW_MINIMIZED) {
+                last_present_ = Clock::now();  // of nothing, but the next is due as late as after a frame
+                continue;
+            }
             try {
                 draw_frame();
             } catch (const VulkanError& error) {

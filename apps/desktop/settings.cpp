@@ -19,7 +19,7 @@ template <class Visit> void each_member(Settings& s, const Visit& visit) {
     Sampling& a = s.sampling;
     visit("temperature", a.temperature, 0.0f, 5.0f);
     visit("top_k", a.top_k, 0, 1'000'000);
-    visit("top_p", a.top_p, 0.0f, 1.0f);
+    visit("top_p", a.top_p, 0.01f, 1.0f);
     visit("min_p", a.min_p, 0.0f, 1.0f);
     visit("repeat_penalty", a.repeat_penalty, 0.01f, 100.0f);
     visit("seed", a.seed, uint64_t{0}, UINT64_MAX);

@@ -237,7 +237,7 @@ void Ui::draw_message() {
     ImGui::TextWrapped("%s", messages_.front().c_str());
     ImGui::Dummy(ImVec2(0, 0.3f * ImGui::GetTextLineHeight()));
     if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-    const bool done = ImGui::Button("OK", ImVec2(6 * ImGui::GetFontSize(), 0));
+    const bool done = ImGui::Button("OK", ImVec2(6 * ImGui::GetFontSize(), 0)) || escaped();
     if (done) {
         messages_.pop_front();
         ImGui::CloseCurrentPopup();

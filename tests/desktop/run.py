@@ -186,15 +186,20 @@ def conversation(args, display, folder, settings):
         wait_for("no attention map", lambda: window.colours(ATTENTION) == 1, 10)
 
         window.keys("ctrl+o", "ctrl+a")
-        window.type(str(broken))
+        window.type(str(broken.parent))
+        window.keys("Return")  # a folder: its list, and what is typed next is a name in it
+        time.sleep(1)
+        window.keys("ctrl+a")
+        window.type(broken.name)
         window.picture("open")
         window.keys("Return")
         window.wait("an error that names the file", lambda chat: chat["phase"] == "empty" and str(broken) in chat["error"])
         time.sleep(0.5)
         window.picture("broken")
-        window.keys("Return", "ctrl+o", "ctrl+a")
+        window.keys("Escape", "ctrl+o", "Escape", "ctrl+o", "ctrl+a")
         window.type(str(args.model))
         window.keys("Return")
+        window.keys("ctrl+n")  # what loads goes on
         answer = window.ask(QUESTION)
         expect(answer["content"] == args.expected, f"after a broken model {args.expected!r}, got {answer['content']!r}")
         window.keys("F2")
