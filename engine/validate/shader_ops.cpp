@@ -1,6 +1,7 @@
 // See shader_ops.h. Sizes are odd, one, and past a workgroup; patterns are what naive formulas fail on.
 #include "own_shader.h"
 
+#include "fail.h"
 #include "reference/attention.h"
 #include "reference/elementwise.h"
 #include "reference/linear.h"
@@ -157,6 +158,10 @@ ShaderOp embed_op() {
             {sized(1, 1000, 576), sized(7, 100, 37), sized(3, 1, 1), sized(5, 70000, 8), sized(2, 50, 1030)},
             [](const P& p, const T& in, Values& out) {
                 const size_t cols = size_of(p, "cols");
+                for (const double id : in.at("ids"))
+                    if (!(id >= 0 && id < p.at("vocab") && id == std::floor(id)))
+                        fail(Status::bad_argument, "ids", "expected rows of the table, from 0 to ",
+                             p.at("vocab") - 1, ", got ", id);
                 for (size_t i = 0; i < out.size(); ++i)
                     out[i] = in.at("table")[size_t(in.at("ids")[i / cols]) * cols + i % cols];
             },

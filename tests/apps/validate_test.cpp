@@ -452,7 +452,10 @@ TEST_CASE("shaders that are wrong in one respect fail, and right ones pass") {
                     "uint i = gl_WorkGroupID.x; if (i < n) d[i] = " + sum + ";\n");
     };
     const std::vector<std::string> as_softmax{"--as", "softmax"}, as_rope{"--as", "rope"},
-        as_argmax{"--as", "argmax"}, as_embed{"--as", "embed"}, as_add{"--as", "add"};
+        as_argmax{"--as", "argmax"}, as_embed{"--as", "embed"}, as_add{"--as", "add"},
+        beyond{"--as", "embed", "--input", "ids=ids.npy", "--input", "table=table.npy"};
+    write_npy(folder.path("ids.npy"), "2,)", std::vector<int>{1, 2});
+    write_npy(folder.path("table.npy"), "2, 3)", std::vector<float>(6, 1.0f));
     const Own rows[] = {
         {norm(""), "", as_norm, 0, "0 failed"},
         {norm("x[f] = 0;"), "", as_norm, 1, "element 0 of x, an input of 576, was overwritten"},
@@ -469,6 +472,8 @@ TEST_CASE("shaders that are wrong in one respect fail, and right ones pass") {
         {argmax("-1e4", ">"), "", as_argmax, 1, "sunken): "},
         {embed("ids[t]"), "", as_embed, 0, "5 cases, 0 failed"},
         {embed("t"), "", as_embed, 1, "FAILED"},
+        {embed("ids[t]"), "", beyond, 2, "expected rows of the table, from 0 to 1, got 2"},
+        {embed("ids[t]"), R"({"types": {"ids": "q4_0"}})", as_embed, 2, "[ids] expected rows of the table"},
         {add("a[i] + b[i]"), "", as_add, 0, "7 cases, 0 failed"},
         {add("a[i] - b[i]"), "", as_add, 1, "7 failed"},
         {softmax("", ""), "", as_softmax, 0, "0 failed"},
