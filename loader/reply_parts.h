@@ -52,6 +52,7 @@ class ReplyParts {
     explicit ReplyParts(ReplyForm form);
     std::vector<ReplyPart> push(std::string_view text);
     std::vector<ReplyPart> finish();
+    bool in_thought() const { return state_ == State::thought; }
 
   private:
     enum class State : uint8_t { start, content, thought, call };

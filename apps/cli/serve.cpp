@@ -3,6 +3,7 @@
 #include "generation.h"
 #include "http_server.h"
 #include "io.h"
+#include "other_caches.h"
 #include "verbs.h"
 
 #include "console.h"
@@ -22,25 +23,30 @@ struct ServeOptions {
     GenerationFlags generation;
 };
 
-std::string file_name(const Model& model) {
+/// Its file's name; of another program's model what that calls it, since Ollama's files are named by digests.
+std::string usual_alias(const Model& model, const std::string& name) {
     const std::filesystem::path& path = model.path;
+    if (find_other(name) == path) return name;
     return (std::filesystem::is_directory(path) ? path.filename() : path.stem()).string();
 }
 
 int serve(ServeOptions& options, const Common& common) {
-    if (const std::string flag = speculation_flag(options.generation.speculation); !flag.empty())
-        fail(Status::bad_argument, "serve", "expected no ", flag, ", got it");
+    SpeculationFlags& speculation = options.generation.speculation;
     const std::shared_ptr<const Model> model = load_model(common);
     (void)tokenizer_of(*model);
     EngineOptions engine_flags = engine_options(common);
+    open_draft(speculation, model, common);
+    engine_flags.shows = speculation.takes();
     engine_flags.sequences = model->architecture.bidirectional() ? 1 : options.parallel;
     const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
+    load_proposer(speculation, *engine, common);
     const std::atomic<bool>& interrupted = install_interrupt_flag();
     std::signal(SIGTERM, [](int) { std::raise(SIGINT); });  // as service managers end what they started
     options.server.defaults.options =
         generate_options(options.generation, options.generation.sampling.seed, interrupted);
+    speculation.apply(options.server.defaults.options);
     options.server.defaults.seeded = options.generation.seeded;
-    if (options.server.model.empty()) options.server.model = file_name(*model);
+    if (options.server.model.empty()) options.server.model = usual_alias(*model, common.model);
     if (common.verbose) options.server.log = [](const std::string& line) { note("scoria: ", line); };
     {
         server::HttpServer http(*engine, options.server);
@@ -86,7 +92,9 @@ Action define_serve(CLI::App& app, const Common& common) {
         ->expected(1)
         ->take_all();
     add_generation_flags(app, options->generation);
-    app.footer("Flags that say how to sample are what a request has that says nothing else.");
+    app.footer(
+        "Flags that say how to sample are what a request has that says nothing else. With --lookup, --mtp "
+        "or --draft each answer comes sooner, but they take turns: one after the other is computed.");
     return [options, &common] {
         compile_grammar(options->generation);
         return serve(*options, common);

@@ -7,6 +7,15 @@
 #include <future>
 
 namespace scoria::server {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
 
 void Mailbox::put(News news) {
     const std::lock_guard lock(mutex_);
@@ -22,8 +31,8 @@ std::optional<News> Mailbox::take(std::chrono::milliseconds most) {
     return news;
 }
 
-AnswerQueue::AnswerQueue(Engine& engine, size_t most_waiting)
-    : engine_(engine), most_waiting_(most_waiting), thread_([this] { compute(); }) {}
+AnswerQueue::AnswerQueue(Engine& engine, size_t most_waiting, Metrics& metrics)
+    : engine_(engine), most_waiting_(most_waiting), metrics_(metrics), thread_([this] { compute(); }) {}
 
 AnswerQueue::~AnswerQueue() {
     stop();
@@ -34,6 +43,7 @@ void AnswerQueue::stop() {
     const std::lock_guard lock(mutex_);
     ended_ = true;
     waiting_.clear();
+    for (const auto& [key, mailbox] : begun_) mailbox->cancel();  // one of speculation is one step
     asked_.notify_one();
 }
 
@@ -71,29 +81,65 @@ void AnswerQueue::run(std::function<void(Engine&)> work) {
     }
 }
 
+size_t AnswerQueue::waiting() {
+    const std::lock_guard lock(mutex_);
+    return waiting_.size();
+}
+
+/// Of an answer whose first `shown` tokens are counted.
+void AnswerQueue::count(const GenerateResult& result, size_t shown, Clock::time_point first) {
+    if (shown) metrics_.generation_seconds += seconds_since(first);
+    metrics_.generated_tokens += std::max(shown, result.tokens.size()) - shown;
+    metrics_.reused_tokens += result.reused;
+    metrics_.guessed_tokens += result.proposed;
+    metrics_.accepted_tokens += result.accepted;
+}
+
 void AnswerQueue::begin(const Question& question, uint32_t answer, const std::shared_ptr<Mailbox>& mailbox) {
     Mailbox* const to = mailbox.get();
     try {
-        begun_[{to, answer}] = mailbox;
-        running_ = begun_.size();
+        {
+            const std::lock_guard lock(mutex_);
+            begun_[{to, answer}] = mailbox;
+            running_ = begun_.size();
+            if (ended_) mailbox->cancel();
+        }
         const auto logprobs = std::make_shared<std::vector<TokenLogprobs>>();
         GenerateOptions options = question.options;
         options.cancel = &mailbox->cancelled();
         if (options.logprobs)
             options.on_logprobs = [logprobs](const TokenLogprobs& token) { logprobs->push_back(token); };
-        options.on_text = [to, answer, logprobs](TokenId, std::string_view text) {
+        struct Progress {
+            const Clock::time_point begun = Clock::now();
+            Clock::time_point first{};  // token
+            size_t tokens = 0;
+            uint32_t unsent = 0;  // of them
+        };
+        const auto progress = std::make_shared<Progress>();
+        options.on_text = [this, to, answer, logprobs, progress,
+                           prompt = question.ids.size()](TokenId token, std::string_view text) {
+            if (token >= 0 && progress->tokens++ == 0) {
+                progress->first = Clock::now();
+                metrics_.prompt_tokens += prompt;
+                metrics_.prompt_seconds += seconds_since(progress->begun);
+            }
+            metrics_.generated_tokens += token >= 0;
+            progress->unsent += token >= 0;
             if (!text.empty() || !logprobs->empty())
-                to->put(
-                    {.answer = answer, .text = std::string(text), .logprobs = std::exchange(*logprobs, {})});
+                to->put({.answer = answer,
+                         .text = std::string(text),
+                         .tokens = std::exchange(progress->unsent, 0),
+                         .logprobs = std::exchange(*logprobs, {})});
             return true;
         };
         auto session = std::make_shared<Session>(engine_);
         const std::vector<TokenId> ids = session->begin(question.ids);
         Session& begun = *session;
         batcher_->add(begun, ids, std::move(options),
-                      [this, session = std::move(session), to, answer](GenerateResult result,
-                                                                       std::exception_ptr error) mutable {
+                      [this, session = std::move(session), to, answer,
+                       progress](GenerateResult result, std::exception_ptr error) mutable {
                           session.reset();  // its part of the cache is the next one's
+                          count(result, progress->tokens, progress->first);
                           to->put({.answer = answer, .result = std::move(result), .error = std::move(error)});
                           end({to, answer});
                       });
@@ -104,6 +150,7 @@ void AnswerQueue::begin(const Question& question, uint32_t answer, const std::sh
 }
 
 void AnswerQueue::end(const std::pair<Mailbox*, uint32_t>& answer) {
+    const std::lock_guard lock(mutex_);
     begun_.erase(answer);
     running_ = begun_.size();
 }
@@ -131,6 +178,7 @@ void AnswerQueue::step() {
     } catch (const std::exception&) {
         if (++failures_ < most_failures) return;
         batcher_.emplace(engine_);
+        const std::lock_guard lock(mutex_);
         for (const auto& [key, mailbox] : std::exchange(begun_, {}))
             mailbox->put({.answer = key.second, .error = std::current_exception()});
         running_ = failures_ = 0;
@@ -140,7 +188,6 @@ void AnswerQueue::step() {
 void AnswerQueue::compute() {
     batcher_.emplace(engine_);
     while (begin()) step();
-    for (const auto& [key, mailbox] : begun_) mailbox->cancel();
     while (!begun_.empty()) step();
     batcher_.reset();
 }

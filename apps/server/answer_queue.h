@@ -2,6 +2,7 @@
 #pragma once
 
 #include "batcher.h"
+#include "metrics.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -15,7 +16,8 @@ namespace scoria::server {
 /// What has become of one of the answers that a mailbox is for.
 struct News {
     uint32_t answer = 0;
-    std::string text{};  // that came next
+    std::string text{};   // that came next
+    uint32_t tokens = 0;  // that it is of, about: of some a part may be held back
     std::vector<TokenLogprobs> logprobs{};
     std::optional<GenerateResult> result{};  // it ended
     std::exception_ptr error{};              // or failed
@@ -47,7 +49,7 @@ class AnswerQueue {
   public:
     /// At most EngineOptions::sequences answers are computed at a time. Where `most_waiting` others wait,
     /// none is taken, else all that are asked for at once.
-    AnswerQueue(Engine& engine, size_t most_waiting);
+    AnswerQueue(Engine& engine, size_t most_waiting, Metrics& metrics);
     ~AnswerQueue();
     /// Answers that are not done are cancelled, and nothing more is taken.
     void stop();
@@ -58,6 +60,8 @@ class AnswerQueue {
     /// Runs `work` on the thread that computes, with a sequence free, and returns after it. Thread-safe.
     /// Errors: busy; its own; cancelled, if the queue is gone first.
     void run(std::function<void(Engine&)> work);
+    size_t running() const { return running_; }  // answers
+    size_t waiting();
 
   private:
     struct Work {
@@ -68,20 +72,23 @@ class AnswerQueue {
     void compute();
     bool begin();  // false: the end
     void begin(const Question& question, uint32_t answer, const std::shared_ptr<Mailbox>& mailbox);
+    void count(const GenerateResult& result, size_t shown, std::chrono::steady_clock::time_point first);
     void step();
     void end(const std::pair<Mailbox*, uint32_t>& answer);
 
     Engine& engine_;
     const size_t most_waiting_;
+    Metrics& metrics_;
     std::mutex mutex_;
     std::condition_variable asked_;
     std::deque<Work> waiting_;
     bool ended_ = false;
+    std::map<std::pair<Mailbox*, uint32_t>, std::shared_ptr<Mailbox>>
+        begun_;                        // the thread below alone changes it
+    std::atomic<size_t> running_ = 0;  // begun_.size()
     // Of the thread that computes.
     std::optional<Batcher> batcher_;
-    std::map<std::pair<Mailbox*, uint32_t>, std::shared_ptr<Mailbox>> begun_;
-    std::atomic<size_t> running_ = 0;  // begun_.size(), for other threads
-    uint32_t failures_ = 0;            // steps in a row
+    uint32_t failures_ = 0;  // steps in a row
     std::thread thread_;
 };
 

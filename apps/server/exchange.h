@@ -2,6 +2,7 @@
 // object.
 #pragma once
 
+#include "metrics.h"
 #include "replies.h"
 
 #include <chrono>
@@ -15,19 +16,21 @@ class Exchange {
     enum class Next : uint8_t { more, done, lost };
 
     /// `replies`: one for each prompt, in the order of the mailbox's answers; of a stream, one.
-    Exchange(std::vector<Reply> replies, bool stream, bool usage_at_end);
+    Exchange(std::vector<std::unique_ptr<Reply>> replies, bool stream);
     const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
     /// Waits a heartbeat at most and writes what there is. `problem`: what an answer failed of, if one did;
     /// what is no stream can only break off then, since its status is sent.
     Next send(const Write& write, std::string& problem);
+    Outcome outcome() const { return outcome_; }  // at the end
 
   private:
-    std::string last() const;
     Json whole() const;
 
     std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
-    std::vector<Reply> replies_;
-    const bool stream_, usage_at_end_;
+    std::vector<std::unique_ptr<Reply>> replies_;
+    const bool stream_;
+    std::string unsent_;
+    Outcome outcome_ = Outcome::cancelled;
     std::chrono::steady_clock::time_point written_ = std::chrono::steady_clock::now();
 };
 

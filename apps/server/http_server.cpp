@@ -8,6 +8,7 @@
 #include "fail.h"
 #include "page.h"
 #include "pictures/picture.h"
+#include "responses.h"
 
 #include <httplib.h>
 
@@ -51,24 +52,6 @@ ErrorForm form_of(Status status) {
     return std::end(error_forms)[-1];
 }
 
-void answer_error(const ErrorForm& form, std::string_view what, Response& out) {
-    out.status = form.http;
-    if (form.http == 503) out.set_header("Retry-After", "1");
-    out.set_content(json_text(error_json(what, form.type, form.code ? Json(form.code) : Json())),
-                    "application/json");
-}
-
-/// Runs `work`; what it throws is the response.
-void guarded(Response& out, const std::function<void()>& work) {
-    try {
-        work();
-    } catch (const Error& error) {
-        answer_error(form_of(error.status()), error.what(), out);
-    } catch (const std::exception& error) {
-        answer_error(form_of(Status::failed), error.what(), out);
-    }
-}
-
 /// As the API has embeddings.
 std::string base64_of(std::span<const float> values) {
     return base64({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
@@ -80,31 +63,61 @@ static_assert(std::endian::native == std::endian::little);
 struct HttpServer::Impl {
     Impl(Engine& own_engine, ServerOptions own_options)
         : engine(own_engine), model(engine.model()), options(std::move(own_options)),
-          queue(engine, options.most_waiting), embedder(model), texts(embedding_texts_of(model)) {}
+          queue(engine, options.most_waiting, metrics), embedder(model), texts(embedding_texts_of(model)) {}
 
     void route();
-    httplib::Server::HandlerResponse guard(const Request& in, Response& out) const;
-    void models(const Request& in, Response& out) const;
+    void answer_error(const ErrorForm& form, std::string_view what, Response& out);
+    /// Runs `work`; what it throws is the response.
+    void guarded(Response& out, const std::function<void()>& work);
+    httplib::Server::HandlerResponse guard(const Request& in, Response& out);
+    void models(const Request& in, Response& out);
     void chat(const Json& body, Response& out);
+    void respond(const Json& body, Response& out);
     void complete(const Json& body, Response& out);
     void embed(const Json& body, Response& out);
     /// What a template refuses is the client's to mend. Errors: bad_argument, and ChatTemplate's others.
-    ChatPrompt rendered(const Conversation& conversation) const;
+    ChatPrompt rendered(Conversation& conversation) const;
+    using MakeReply =
+        std::function<std::unique_ptr<Reply>(const std::optional<ReplyForm>& form, size_t prompt_tokens)>;
+    /// Answers what a chat's template makes of the request.
+    void converse(ChatRequest& request, const MakeReply& make_reply, Response& out);
+    ReplyNames names(const char* prefix) const {
+        return {prefix + random_id(24), options.model, int64_t(std::time(nullptr))};
+    }
     std::vector<TokenId> ids_of(const std::variant<std::string, std::vector<TokenId>>& prompt) const;
     /// Asks for answers to each prompt, and responds with them.
     void answer(const AnswerRequest& request, const std::vector<std::vector<TokenId>>& prompts,
-                const std::optional<ReplyForm>& form, Response& out);
+                const std::optional<ReplyForm>& form, const MakeReply& make_reply, Response& out);
 
     Engine& engine;
     const Model& model;
     const ServerOptions options;
     const int64_t started = int64_t(std::time(nullptr));
     httplib::Server http;
+    Metrics metrics;
     AnswerQueue queue;
     const Embedder embedder;
     const EmbeddingTexts texts;
     int port = 0;
 };
+
+void HttpServer::Impl::answer_error(const ErrorForm& form, std::string_view what, Response& out) {
+    metrics.count(form.http == 503 ? Outcome::busy : form.http == 500 ? Outcome::failed : Outcome::refused);
+    out.status = form.http;
+    if (form.http == 503) out.set_header("Retry-After", "1");
+    out.set_content(json_text(error_json(what, form.type, form.code ? Json(form.code) : Json())),
+                    "application/json");
+}
+
+void HttpServer::Impl::guarded(Response& out, const std::function<void()>& work) {
+    try {
+        work();
+    } catch (const Error& error) {
+        answer_error(form_of(error.status()), error.what(), out);
+    } catch (const std::exception& error) {
+        answer_error(form_of(Status::failed), error.what(), out);
+    }
+}
 
 std::vector<TokenId>
 HttpServer::Impl::ids_of(const std::variant<std::string, std::vector<TokenId>>& prompt) const {
@@ -124,7 +137,8 @@ HttpServer::Impl::ids_of(const std::variant<std::string, std::vector<TokenId>>& 
 }
 
 void HttpServer::Impl::answer(const AnswerRequest& request, const std::vector<std::vector<TokenId>>& prompts,
-                              const std::optional<ReplyForm>& form, Response& out) {
+                              const std::optional<ReplyForm>& form, const MakeReply& make_reply,
+                              Response& out) {
     const Architecture& architecture = model.architecture;
     if (architecture.bidirectional() || !architecture.has_head)
         fail(Status::unsupported, "request", "expected a model that generates, got one that embeds (",
@@ -135,16 +149,13 @@ void HttpServer::Impl::answer(const AnswerRequest& request, const std::vector<st
         if (ids.size() > most)
             fail(Status::context_full, "request", "expected a prompt of at most ", most, " tokens, got ",
                  ids.size());
-    const ReplyNames names{(form ? "chatcmpl-" : "cmpl-") + random_id(24), options.model,
-                           int64_t(std::time(nullptr))};
-    std::vector<Reply> replies;
+    std::vector<std::unique_ptr<Reply>> replies;
     std::vector<Question> questions;
     for (const std::vector<TokenId>& ids : prompts) {
-        replies.emplace_back(names, *model.tokenizer, request.answers.size(), form, ids.size());
+        replies.push_back(make_reply(form, ids.size()));
         for (const GenerateOptions& each : request.answers) questions.push_back({ids, each});
     }
-    const auto exchange =
-        std::make_shared<Exchange>(std::move(replies), request.stream, request.usage_at_end);
+    const auto exchange = std::make_shared<Exchange>(std::move(replies), request.stream);
     queue.ask(std::move(questions), exchange->mailbox());
     out.set_header("Cache-Control", "no-store");
     out.set_chunked_content_provider(
@@ -157,17 +168,23 @@ void HttpServer::Impl::answer(const AnswerRequest& request, const std::vector<st
             if (next == Exchange::Next::done) sink.done();
             return next != Exchange::Next::lost;
         },
-        [exchange](bool) { exchange->mailbox()->cancel(); });
+        [this, exchange](bool) {
+            exchange->mailbox()->cancel();
+            metrics.count(exchange->outcome());
+        });
 }
 
-ChatPrompt HttpServer::Impl::rendered(const Conversation& conversation) const try {
+ChatPrompt HttpServer::Impl::rendered(Conversation& conversation) const try {
+    // What the API calls a developer's message, templates call the system's, but for gpt-oss's.
+    if (model.chat_template.source().find("developer") == std::string::npos)
+        for (Json& message : conversation.messages)
+            if (message["role"] == "developer") message["role"] = "system";
     return model.chat_template.render(conversation);
 } catch (const Error& error) {
     throw Error(error.status() == Status::failed ? Status::bad_argument : error.status(), error.what());
 }
 
-void HttpServer::Impl::chat(const Json& body, Response& out) {
-    ChatRequest request = parse_chat(body, options.defaults, model.architecture.logits());
+void HttpServer::Impl::converse(ChatRequest& request, const MakeReply& make_reply, Response& out) {
     if (model.chat_template.empty())
         fail(Status::unsupported, "request",
              "expected a model with a chat template, got one without (/v1/completions)");
@@ -185,7 +202,29 @@ void HttpServer::Impl::chat(const Json& body, Response& out) {
     const std::vector<TokenId> ids = encode_prompt(*model.tokenizer, prompt);
     if (ids.empty())
         fail(Status::failed, "request", "expected the template to render something, got nothing");
-    answer(request, {ids}, form, out);
+    answer(request, {ids}, form, make_reply, out);
+}
+
+void HttpServer::Impl::chat(const Json& body, Response& out) {
+    ChatRequest request = parse_chat(body, options.defaults, model.architecture.logits());
+    converse(
+        request,
+        [&](const std::optional<ReplyForm>& form, size_t prompt) {
+            return std::make_unique<ChoicesReply>(names("chatcmpl-"), *model.tokenizer,
+                                                  request.answers.size(), form, prompt, request.usage_at_end);
+        },
+        out);
+}
+
+void HttpServer::Impl::respond(const Json& body, Response& out) {
+    ResponseRequest request = parse_response(body, options.defaults, model.architecture.logits());
+    converse(
+        request,
+        [&](const std::optional<ReplyForm>& form, size_t prompt) {
+            return std::make_unique<ResponseReply>(names("resp_"), *model.tokenizer, *form, prompt,
+                                                   std::move(request.shown));
+        },
+        out);
 }
 
 void HttpServer::Impl::complete(const Json& body, Response& out) {
@@ -196,7 +235,14 @@ void HttpServer::Impl::complete(const Json& body, Response& out) {
         fail(Status::bad_argument, "request", "expected at most ", most_choices, " answers, got ", answers);
     std::vector<std::vector<TokenId>> prompts;
     for (const auto& prompt : request.prompts) prompts.push_back(ids_of(prompt));
-    answer(request, prompts, std::nullopt, out);
+    const ReplyNames own = names("cmpl-");
+    answer(
+        request, prompts, std::nullopt,
+        [&](const std::optional<ReplyForm>& form, size_t prompt) {
+            return std::make_unique<ChoicesReply>(own, *model.tokenizer, request.answers.size(), form, prompt,
+                                                  request.usage_at_end);
+        },
+        out);
 }
 
 void HttpServer::Impl::embed(const Json& body, Response& out) {
@@ -225,6 +271,8 @@ void HttpServer::Impl::embed(const Json& body, Response& out) {
         data.push_back({{"object", "embedding"}, {"index", data.size()}});
         data.back()["embedding"] = request.base64 ? Json(base64_of(vector)) : Json(vector);
     }
+    metrics.prompt_tokens += tokens;
+    metrics.count(Outcome::answered);
     out.set_content(json_text(Json{{"object", "list"},
                                    {"data", std::move(data)},
                                    {"model", options.model},
@@ -232,7 +280,7 @@ void HttpServer::Impl::embed(const Json& body, Response& out) {
                     "application/json");
 }
 
-void HttpServer::Impl::models(const Request& in, Response& out) const {
+void HttpServer::Impl::models(const Request& in, Response& out) {
     const Json own{{"id", options.model},
                    {"object", "model"},
                    {"created", started},
@@ -246,7 +294,7 @@ void HttpServer::Impl::models(const Request& in, Response& out) const {
         "application/json");
 }
 
-httplib::Server::HandlerResponse HttpServer::Impl::guard(const Request& in, Response& out) const {
+httplib::Server::HandlerResponse HttpServer::Impl::guard(const Request& in, Response& out) {
     const std::string origin = in.get_header_value("Origin");
     const bool asks_leave = in.method == "OPTIONS";  // a browser, before it asks what it was told to
     const bool is_public = in.path == "/" || in.path == "/health";
@@ -281,7 +329,7 @@ void HttpServer::Impl::route() {
     });
     const size_t threads = options.most_waiting + engine.options().sequences + own_threads;
     http.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
-    http.set_error_handler([](const Request& in, Response& out) {
+    http.set_error_handler([this](const Request& in, Response& out) {
         if (out.body.empty())
             answer_error({Status::failed, out.status, "invalid_request_error", nullptr},
                          cat("[serve] status ", out.status, ": ", in.method, " ", in.path), out);
@@ -300,10 +348,15 @@ void HttpServer::Impl::route() {
     http.Get("/health", [](const Request&, Response& out) {
         out.set_content(R"({"status":"ok"})", "application/json");
     });
+    http.Get("/metrics", [this](const Request&, Response& out) {
+        out.set_content(metrics_text(metrics, queue.running(), queue.waiting()),
+                        "text/plain; version=0.0.4; charset=utf-8");
+    });
     http.Get("/v1/models", [this](const Request& in, Response& out) { models(in, out); });
     http.Get("/v1/models/(.+)", [this](const Request& in, Response& out) { models(in, out); });
     constexpr std::pair<const char*, void (Impl::*)(const Json&, Response&)> posts[] = {
         {"/v1/chat/completions", &Impl::chat},
+        {"/v1/responses", &Impl::respond},
         {"/v1/completions", &Impl::complete},
         {"/v1/embeddings", &Impl::embed},
     };

@@ -38,40 +38,43 @@ Json error_json(std::string_view message, std::string_view type, const Json& cod
 
 std::string event_text(const Json& json) { return "data: " + json_text(json) + "\n\n"; }
 
-Reply::Reply(ReplyNames names, const Tokenizer& tokenizer, size_t answers,
-             const std::optional<ReplyForm>& form, size_t prompt_tokens)
+Json logprob_entries(const Tokenizer& tokenizer, const std::vector<TokenLogprobs>& tokens) {
+    const auto entry = [&](TokenId id, float logprob) {
+        const std::string piece = tokenizer.piece(id, true);
+        return Json{{"token", piece}, {"logprob", logprob}, {"bytes", bytes_of(piece)}};
+    };
+    Json entries = Json::array();
+    for (const TokenLogprobs& token : tokens) {
+        entries.push_back(entry(token.token, token.logprob));
+        entries.back()["top_logprobs"] = Json::array();
+        for (const auto& [id, logprob] : token.best)
+            entries.back()["top_logprobs"].push_back(entry(id, logprob));
+    }
+    return entries;
+}
+
+ChoicesReply::ChoicesReply(ReplyNames names, const Tokenizer& tokenizer, size_t answers,
+                           const std::optional<ReplyForm>& form, size_t prompt_tokens, bool usage_at_end)
     : names_(std::move(names)), tokenizer_(tokenizer), chat_(form.has_value()), choices_(answers),
-      prompt_tokens_(prompt_tokens) {
+      prompt_tokens_(prompt_tokens), usage_at_end_(usage_at_end) {
     if (form)
         for (Choice& choice : choices_) choice.parts.emplace(*form);
 }
 
-Json Reply::frame(const char* kind) const {
+Json ChoicesReply::frame(const char* kind) const {
     return {{"id", names_.id}, {"object", kind}, {"created", names_.created}, {"model", names_.model}};
 }
 
-std::string Reply::event(Json choice) const {
+std::string ChoicesReply::event(Json choice) const {
     Json json = frame(chat_ ? "chat.completion.chunk" : "text_completion");
     json["choices"] = Json::array({std::move(choice)});
     return event_text(json);
 }
 
 /// Of a chat an array of entries. Of completions four arrays side by side.
-Json Reply::logprobs_of(const std::vector<TokenLogprobs>& tokens) const {
+Json ChoicesReply::logprobs_of(const std::vector<TokenLogprobs>& tokens) const {
+    if (chat_) return {{"content", logprob_entries(tokenizer_, tokens)}};
     const auto piece = [&](TokenId id) { return tokenizer_.piece(id, true); };
-    if (chat_) {
-        Json entries = Json::array();
-        const auto entry = [&](TokenId id, float logprob) {
-            return Json{{"token", piece(id)}, {"logprob", logprob}, {"bytes", bytes_of(piece(id))}};
-        };
-        for (const TokenLogprobs& token : tokens) {
-            entries.push_back(entry(token.token, token.logprob));
-            entries.back()["top_logprobs"] = Json::array();
-            for (const auto& [id, logprob] : token.best)
-                entries.back()["top_logprobs"].push_back(entry(id, logprob));
-        }
-        return {{"content", std::move(entries)}};
-    }
     Json all{{"tokens", Json::array()}, {"token_logprobs", Json::array()}, {"top_logprobs", Json::array()}};
     for (const TokenLogprobs& token : tokens) {
         all["tokens"].push_back(piece(token.token));
@@ -84,7 +87,7 @@ Json Reply::logprobs_of(const std::vector<TokenLogprobs>& tokens) const {
 }
 
 /// The delta of a chunk, which the whole answer takes in, too.
-Json Reply::delta(Choice& choice, const ReplyPart& part) {
+Json ChoicesReply::delta(Choice& choice, const ReplyPart& part) {
     switch (part.kind) {
     case ReplyPart::Kind::content:
         choice.text += part.text;
@@ -104,7 +107,7 @@ Json Reply::delta(Choice& choice, const ReplyPart& part) {
     return {{"tool_calls", Json::array({std::move(call)})}};
 }
 
-std::string Reply::take(News news) {
+std::string ChoicesReply::take(News news) {
     if (news.error) std::rethrow_exception(news.error);
     Choice& choice = choices_[news.answer];
     std::string events;
@@ -145,25 +148,31 @@ std::string Reply::take(News news) {
     return events;
 }
 
-bool Reply::done() const {
+bool ChoicesReply::done() const {
     return std::ranges::none_of(choices_, [](const Choice& choice) { return choice.reason.empty(); });
 }
 
-Json Reply::usage() const {
+Json ChoicesReply::usage() const {
     return {{"prompt_tokens", prompt_tokens_},
             {"completion_tokens", tokens_},
             {"total_tokens", prompt_tokens_ + tokens_},
             {"prompt_tokens_details", {{"cached_tokens", reused_}}}};
 }
 
-std::string Reply::usage_event() const {
+std::string ChoicesReply::failure(std::string_view problem) {
+    return event_text(error_json(problem, "server_error"));
+}
+
+std::string ChoicesReply::end() {
+    const std::string last = "data: [DONE]\n\n";
+    if (!usage_at_end_) return last;
     Json json = frame(chat_ ? "chat.completion.chunk" : "text_completion");
     json["choices"] = Json::array();
     json["usage"] = usage();
-    return event_text(json);
+    return event_text(json) + last;
 }
 
-Json Reply::whole() const {
+Json ChoicesReply::whole() const {
     Json json = frame(chat_ ? "chat.completion" : "text_completion");
     json["choices"] = Json::array();
     for (const Choice& choice : choices_) {

@@ -1,4 +1,5 @@
-// Answers in the OpenAI API's form: chunks of a stream as they come, or one object at the end.
+// Answers in the OpenAI API's forms: events of a stream as they come, or one object at the end. Here those of
+// chats and completions; responses.h has the other.
 #pragma once
 
 #include "answer_queue.h"
@@ -14,19 +15,32 @@ struct ReplyNames {
     int64_t created = 0;  // seconds since 1970
 };
 
-/// What became of the answers to one request.
+/// What became of the answers to one prompt. Texts are what a stream sends.
 class Reply {
   public:
-    /// `forms`: one for each answer of a chat; none: completions.
-    Reply(ReplyNames names, const Tokenizer& tokenizer, size_t answers, const std::optional<ReplyForm>& form,
-          size_t prompt_tokens);
-    /// What there is to send of it in a stream: events, or nothing yet. Errors: the answer's own.
-    std::string take(News news);
-    size_t answers() const { return choices_.size(); }
-    bool done() const;
-    Json usage() const;
-    std::string usage_event() const;  // of a stream
-    Json whole() const;               // once done
+    virtual ~Reply() = default;
+    virtual size_t answers() const = 0;
+    /// Before any news.
+    virtual std::string begin() { return {}; }
+    /// Events, or nothing yet. Errors: the answer's own.
+    virtual std::string take(News news) = 0;
+    virtual bool done() const = 0;
+    virtual std::string end() = 0;  // once done
+    virtual std::string failure(std::string_view problem) = 0;
+    virtual Json whole() const = 0;  // once done
+};
+
+class ChoicesReply final : public Reply {
+  public:
+    /// form: of a chat; none: completions.
+    ChoicesReply(ReplyNames names, const Tokenizer& tokenizer, size_t answers,
+                 const std::optional<ReplyForm>& form, size_t prompt_tokens, bool usage_at_end);
+    size_t answers() const override { return choices_.size(); }
+    std::string take(News news) override;
+    bool done() const override;
+    std::string end() override;
+    std::string failure(std::string_view problem) override;
+    Json whole() const override;
 
   private:
     struct Choice {
@@ -41,13 +55,18 @@ class Reply {
     std::string event(Json choice) const;
     Json frame(const char* kind) const;
     Json logprobs_of(const std::vector<TokenLogprobs>& tokens) const;
+    Json usage() const;
 
     ReplyNames names_;
     const Tokenizer& tokenizer_;
     bool chat_;
     std::vector<Choice> choices_;
     size_t prompt_tokens_, tokens_ = 0, reused_ = 0;
+    bool usage_at_end_;
 };
+
+/// Of a chat: an entry for each token.
+Json logprob_entries(const Tokenizer& tokenizer, const std::vector<TokenLogprobs>& tokens);
 
 /// An error as the API has it. type: "invalid_request_error", "server_error", ...
 Json error_json(std::string_view message, std::string_view type, const Json& code = nullptr);

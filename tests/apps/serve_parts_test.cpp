@@ -1,7 +1,7 @@
 // What serve makes of a model's text and of who asks, without a model.
 #include "fail.h"
 #include "guard.h"
-#include "requests.h"
+#include "responses.h"
 
 #include <doctest/doctest.h>
 
@@ -224,4 +224,34 @@ TEST_CASE("serve: a request is read as clients write it") {
                             R"({"logit_bias":{"x":1}})", R"({"grammar":"root ::= ("})", R"({"tools":3})",
                             R"({"tools":[],"tool_choice":"required"})", R"({"stream_options":[]})"})
         CHECK_THROWS_AS(parse_chat(chat(bad), defaults, 100), Error);
+}
+
+TEST_CASE("serve: items of a response's input are messages") {
+    const ResponseRequest request = parse_response(
+        Json::parse(R"({"instructions":"Be brief.","input":[{"role":"developer","content":"In verse."},
+        {"type":"message","role":"user","content":[{"type":"input_text","text":"Rain "},{"type":"input_text","text":"in Rome?"}]},
+        {"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"Hm."}]},
+        {"type":"message","role":"assistant","id":"msg_1","status":"completed","content":[{"type":"output_text","text":"I look.","annotations":[]}]},
+        {"type":"function_call","call_id":"1","name":"weather","arguments":"{\"city\":\"Rome\"}"},
+        {"type":"function_call","call_id":"2","name":"weather","arguments":"{}"},
+        {"type":"function_call_output","call_id":"1","output":[{"type":"input_text","text":"dry"}]},
+        {"type":"function_call_output","call_id":"2","output":"wet"}],
+        "tools":[{"type":"function","name":"weather","strict":true,"parameters":{"type":"object"}}],
+        "tool_choice":{"type":"function","name":"weather"},"max_output_tokens":9,"reasoning":{"effort":"low"},
+        "top_k":3,"metadata":{"a":"b"}})"),
+        {}, 100);
+    CHECK(request.conversation.messages ==
+          Json::parse(R"([{"role":"system","content":"Be brief.\n\nIn verse."},
+        {"role":"user","content":"Rain in Rome?"},
+        {"role":"assistant","content":"I look.","reasoning_content":"Hm.","tool_calls":[
+            {"id":"1","type":"function","function":{"name":"weather","arguments":{"city":"Rome"}}},
+            {"id":"2","type":"function","function":{"name":"weather","arguments":{}}}],"thinking":"Hm."},
+        {"role":"tool","tool_call_id":"1","content":"dry"},{"role":"tool","tool_call_id":"2","content":"wet"}])"));
+    CHECK(request.conversation.tools.dump() ==
+          R"([{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}])");
+    CHECK(request.must_call == "weather");
+    CHECK(request.answers.front().max_tokens == 9);
+    CHECK(request.answers.front().sampling.top_k == 3);
+    CHECK(request.conversation.variables["reasoning_effort"] == "low");
+    CHECK(request.shown["metadata"]["a"] == "b");
 }

@@ -1,10 +1,7 @@
 // serve, by an HTTP client: what the OpenAI API promises, who may ask, and clients that go away.
-#include "program.h"
-#include "test_env.h"
+#include "server.h"
 
 #include <doctest/doctest.h>
-#include <httplib.h>
-#include <nlohmann/json.hpp>
 
 #include <atomic>
 #include <future>
@@ -12,54 +9,8 @@
 #include <utility>
 
 using namespace scoria::test;
-using Json = nlohmann::json;
 
 namespace {
-
-class Server {
-  public:
-    explicit Server(std::vector<std::string> flags,
-                    const std::map<std::string, std::string>& environment = {})
-        : program_(with(std::move(flags)), "Ctrl-C ends it", environment) {
-        const std::string& err = program_.err();
-        const std::string sign = "listening on http://127.0.0.1:";
-        port_ = std::stoi(err.substr(err.find(sign) + sign.size()));
-    }
-    httplib::Client client() const {
-        httplib::Client client("127.0.0.1", port_);
-        client.set_read_timeout(60);
-        return client;
-    }
-    Background& program() { return program_; }
-    int port() const { return port_; }
-
-    struct Result {
-        int status = 0;
-        Json json;
-    };
-    Result post(const std::string& path, const std::string& body,
-                const httplib::Headers& headers = {}) const {
-        httplib::Client client = this->client();
-        const auto response = client.Post("/v1/" + path, headers, body, "application/json");
-        REQUIRE(response);
-        return {response->status, Json::parse(response->body, nullptr, false)};
-    }
-    Result post(const std::string& path, const Json& body) const { return post(path, body.dump()); }
-    int get(const std::string& path, const httplib::Headers& headers) const {
-        const auto response = client().Get(path, headers);
-        REQUIRE(response);
-        return response->status;
-    }
-
-  private:
-    static std::vector<std::string> with(std::vector<std::string> flags) {
-        const std::vector<std::string> own = {"serve", "-m", default_model(), "--port", "0", "--ctx", "2048"};
-        flags.insert(flags.begin(), own.begin(), own.end());
-        return flags;
-    }
-    Background program_;
-    int port_ = 0;
-};
 
 Json question(const std::string& text, int tokens) {
     return {{"messages", Json::array({{{"role", "user"}, {"content", text}}})},
@@ -70,21 +21,6 @@ Json question(const std::string& text, int tokens) {
 std::string content(const Server::Result& result) {
     REQUIRE_MESSAGE(result.status == 200, result.json.dump());
     return result.json["choices"][0]["message"]["content"];
-}
-
-/// The events of a stream but for the last, which is [DONE].
-std::vector<Json> events(const std::string& body) {
-    std::vector<Json> all;
-    size_t at = 0;
-    for (size_t end; (end = body.find("\n\n", at)) != std::string::npos; at = end + 2) {
-        const std::string event = body.substr(at, end - at);
-        if (event.starts_with(':')) continue;  // a heartbeat
-        REQUIRE(event.starts_with("data: "));
-        if (event == "data: [DONE]") break;
-        all.push_back(Json::parse(event.substr(6)));
-    }
-    CHECK(body.substr(at) == "data: [DONE]\n\n");
-    return all;
 }
 
 }  // namespace

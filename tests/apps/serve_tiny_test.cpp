@@ -1,0 +1,227 @@
+// serve with a model so small that what it says means nothing: the forms that answers come in, counters, and
+// speculation. Grammars make it say what a form is about.
+#include "server.h"
+
+#include <cstring>
+#include <fstream>
+#include <future>
+#include <sstream>
+#include <thread>
+
+using namespace scoria::test;
+
+namespace {
+
+const std::string tiny = fixtures() + "/gguf/llama1.gguf";
+
+constexpr const char* chat_template =
+    "{% for m in messages %}{{ m.role }}:{{ m.content }}\n{% endfor %}{# <tool_call> </tool_call> #}"
+    "{% if think %}<think>\n{% endif %}";
+
+/// The tiny model with a chat template: one more key, as long as the alignment of what lies behind keys
+/// wants.
+void write_with_template(const std::string& path, std::string source) {
+    std::ifstream in(tiny, std::ios::binary);
+    std::stringstream whole;
+    whole << in.rdbuf();
+    std::string bytes = whole.str();
+    constexpr size_t count_at = 16, keys_at = 24, alignment = 32;
+    uint64_t count = 0;
+    std::memcpy(&count, bytes.data() + count_at, sizeof count);
+    ++count;
+    std::memcpy(bytes.data() + count_at, &count, sizeof count);
+    const std::string name = "tokenizer.chat_template";
+    const auto number = [](auto value) {
+        return std::string(reinterpret_cast<const char*>(&value), sizeof value);
+    };
+    constexpr uint32_t type_string = 8;
+    std::string key = number(uint64_t{name.size()}) + name + number(type_string);
+    source.append((2 * alignment - (key.size() + sizeof(uint64_t) + source.size()) % alignment) % alignment,
+                  ' ');
+    std::ofstream(path, std::ios::binary)
+        << bytes.insert(keys_at, key + number(uint64_t{source.size()}) + source);
+}
+
+double value_of(const Server& server, const std::string& name) {
+    const auto response = server.client().Get("/metrics");
+    REQUIRE(response);
+    CHECK(response->get_header_value("Content-Type").starts_with("text/plain; version=0.0.4"));
+    const size_t at = response->body.find("\nscoria_" + name + " ");
+    REQUIRE_MESSAGE(at != std::string::npos, name);
+    return std::stod(response->body.substr(at + name.size() + 9));
+}
+
+/// A response is counted a moment after its last byte.
+bool becomes(const Server& server, const std::string& name, double wanted) {
+    for (int i = 0; i < 100 && value_of(server, name) != wanted; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return value_of(server, name) == wanted;
+}
+
+}  // namespace
+
+TEST_CASE("serve: guesses change no answer, and answers, n of a request too, take turns" * needs_fixtures()) {
+    const Json ask{{"prompt", "xyxyxyxy"}, {"max_tokens", 24}, {"n", 2}, {"temperature", 0.2}, {"seed", 7}};
+    const auto texts = [&](const Server& server) {
+        const Server::Result result = server.post("completions", ask);
+        REQUIRE_MESSAGE(result.status == 200, result.json.dump());
+        CHECK(result.json["usage"]["completion_tokens"] == 48);
+        return std::pair(result.json["choices"][0]["text"], result.json["choices"][1]["text"]);
+    };
+    std::pair<Json, Json> plain;
+    {
+        const Server server({"-m", tiny, "--deterministic", "--parallel", "2"}, {{"SCORIA_API_KEY", "key"}});
+        CHECK(server.get("/metrics", {}) == 401);
+    }
+    {
+        const Server server({"-m", tiny, "--deterministic", "--parallel", "2"});
+        plain = texts(server);
+        CHECK(becomes(server, "requests_total{outcome=\"answered\"}", 1));
+        CHECK(value_of(server, "generated_tokens_total") == 48);
+        CHECK(value_of(server, "guessed_tokens_total") == 0);
+        CHECK(value_of(server, "answers_running") == 0);
+        CHECK(server.post("completions", Json{{"prompt", 3}}).status == 400);
+        CHECK(server.get("/nowhere", {}) == 404);
+        CHECK(becomes(server, "requests_total{outcome=\"refused\"}", 2));
+    }
+    Server server({"-m", tiny, "--deterministic", "--parallel", "2", "--draft", tiny, "--draft-tokens", "5"});
+    CHECK(texts(server) == plain);
+    const double prompts = value_of(server, "prompt_tokens_total");
+    CHECK(prompts > 8);
+    CHECK(value_of(server, "prompt_seconds_total") > 0);
+    CHECK(value_of(server, "generation_seconds_total") > 0);
+    CHECK(value_of(server, "accepted_tokens_total") > 10);
+    // A client that leaves ends its answers, the one that waits for its turn, too.
+    httplib::Request request;
+    request.method = "POST";
+    request.path = "/v1/completions";
+    request.body = R"({"prompt":"xyxy","n":16,"stream":true,"ignore_eos":true})";
+    request.content_receiver = [](const char*, size_t, uint64_t, uint64_t) { return false; };
+    (void)server.client().send(request);
+    for (int i = 0; i < 600 && value_of(server, "answers_running") + value_of(server, "answers_waiting") > 0;
+         ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    CHECK(becomes(server, "requests_total{outcome=\"cancelled\"}", 1));
+    CHECK(value_of(server, "prompt_tokens_total") < prompts + 16 * 4);
+    CHECK(texts(server) == plain);
+}
+
+TEST_CASE("serve: a model out of Ollama's store has its name there" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string manifests = folder.path("manifests/registry.ollama.ai/library/small");
+    std::filesystem::create_directories(manifests);
+    std::filesystem::create_directories(folder.path("blobs"));
+    std::filesystem::copy_file(tiny, folder.path("blobs/sha256-01"));
+    std::ofstream(manifests + "/latest")
+        << R"({"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:01"}]})";
+    const Server server({"-m", "small"}, {{"OLLAMA_MODELS", folder.path()}});
+    const auto models = server.client().Get("/v1/models");
+    REQUIRE(models);
+    CHECK(Json::parse(models->body)["data"][0]["id"] == "small");
+}
+
+TEST_CASE("serve: responses, whole and as events" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string model = folder.path("model.gguf");
+    write_with_template(model, chat_template);
+    const Server server({"-m", model, "--alias", "small"});
+    Json body = Json::parse(R"({"input":"a","max_output_tokens":170,"temperature":0,"store":true,
+        "tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":
+            {"x":{"enum":["yes"]}},"required":["x"],"additionalProperties":false}}],"tool_choice":"required"})");
+    const auto items = [&](const Json& response) {
+        std::string all;
+        for (const Json& item : response["output"]) all += item["type"].get<std::string>() + " ";
+        return all;
+    };
+    const auto streamed = [&](Json asked) {
+        asked["stream"] = true;
+        const auto response = server.client().Post("/v1/responses", asked.dump(), "application/json");
+        REQUIRE(response);
+        std::vector<Json> all;
+        std::istringstream lines(response->body);
+        for (std::string line, type; std::getline(lines, line);) {
+            if (line.starts_with("event: ")) type = line.substr(7);
+            if (!line.starts_with("data: ")) continue;
+            all.push_back(Json::parse(line.substr(6)));
+            CHECK(all.back()["type"] == type);
+            CHECK(all.back()["sequence_number"] == all.size() - 1);
+        }
+        return all;
+    };
+    SUBCASE("a call") {
+        const Server::Result whole = server.post("responses", body);
+        REQUIRE_MESSAGE(whole.status == 200, whole.json.dump());
+        CHECK(whole.json["object"] == "response");
+        CHECK(whole.json["status"] == "completed");
+        CHECK(whole.json["store"] == false);
+        CHECK(whole.json["tools"] == body["tools"]);
+        REQUIRE(items(whole.json) == "function_call ");
+        CHECK(whole.json["output"][0]["name"] == "f");
+        CHECK(whole.json["output"][0]["arguments"] == R"({"x":"yes"})");
+        CHECK(whole.json["usage"]["total_tokens"] == whole.json["usage"]["input_tokens"].get<int>() +
+                                                         whole.json["usage"]["output_tokens"].get<int>());
+        std::string types;
+        for (const Json& event : streamed(body)) types += event["type"].get<std::string>() + " ";
+        CHECK(types == "response.created response.in_progress response.output_item.added "
+                       "response.function_call_arguments.delta response.function_call_arguments.done "
+                       "response.output_item.done response.completed ");
+    }
+    body.erase("tools");
+    body.erase("tool_choice");
+    SUBCASE("a message in a format, with log-probabilities") {
+        body["text"] =
+            Json::parse(R"({"format":{"type":"json_schema","name":"n","schema":{"enum":["yes"]}}})");
+        body.update({{"include", {"message.output_text.logprobs"}}, {"top_logprobs", 1}});
+        const std::vector<Json> all = streamed(body);
+        std::string text, types;
+        size_t tokens = 0;
+        for (const Json& event : all) {
+            if (event["type"] != "response.output_text.delta") {
+                types += event["type"].get<std::string>() + " ";
+                continue;
+            }
+            text += event["delta"].get<std::string>();
+            tokens += event["logprobs"].size();
+        }
+        CHECK(text == "\"yes\"");
+        CHECK(types == "response.created response.in_progress response.output_item.added "
+                       "response.content_part.added response.output_text.done response.content_part.done "
+                       "response.output_item.done response.completed ");
+        const Json& response = all.back()["response"];
+        CHECK(response["output"][0]["content"][0]["text"] == text);
+        CHECK(response["output"][0]["content"][0]["logprobs"].size() == tokens);
+        CHECK(tokens > 0);
+    }
+    SUBCASE("a thought that is cut off") {
+        body.update({{"chat_template_kwargs", {{"think", true}}}, {"max_output_tokens", 5}});
+        const std::vector<Json> all = streamed(body);
+        const Json& response = all.back()["response"];
+        CHECK(all.back()["type"] == "response.incomplete");
+        CHECK(response["incomplete_details"]["reason"] == "max_output_tokens");
+        REQUIRE(items(response) == "reasoning ");
+        CHECK(response["output"][0]["status"] == "incomplete");
+        CHECK(response["output"][0]["content"][0]["type"] == "reasoning_text");
+        CHECK(response["usage"]["output_tokens_details"]["reasoning_tokens"] == 5);
+    }
+    SUBCASE("what cannot be is refused, by name") {
+        for (const auto& [more, name] :
+             {std::pair(R"({"previous_response_id":"resp_1"})", "previous_response_id"),
+              {R"({"background":true})", "background"},
+              {R"({"truncation":"auto"})", "truncation"},
+              {R"({"tools":[{"type":"web_search"}]})", "web_search"},
+              {R"({"include":["file_search_call.results"]})", "file_search"},
+              {R"({"input":[]})", "input"},
+              {R"({"input":[{"type":"item_reference","id":"msg_1"}]})", "item_reference"},
+              {R"({"input":[{"role":"user","content":[{"type":"input_image"}]}]})", "input_image"},
+              {R"({"input":[{"type":"function_call","name":"f"}]})", "call_id"},
+              {R"({"instructions":3})", "instructions"},
+              {R"({"text":{"format":{"type":"json_schema"}}})", "schema"}}) {
+            Json bad = body;
+            bad.update(Json::parse(more));
+            const Server::Result result = server.post("responses", bad);
+            CHECK_MESSAGE(result.status == 400, more);
+            CHECK_MESSAGE(result.json["error"]["message"].get<std::string>().find(name) != std::string::npos,
+                          result.json.dump());
+        }
+    }
+}
