@@ -19,7 +19,11 @@ constexpr Markers thought_markers[] = {
     {"<think>", "</think>"}, {"<seed:think>", "</seed:think>"}, {"[THINK]", "[/THINK]", true}};
 constexpr Markers call_markers[] = {{"<tool_call>", "</tool_call>"},
                                     {"<TOOLCALL>", "</TOOLCALL>"},
-                                    {"<seed:tool_call>", "</seed:tool_call>"}};
+                                    {"<seed:tool_call>", "</seed:tool_call>"},
+                                    {"<|tool_call_start|>", "<|tool_call_end|>", true, "<|tool_list_start|>"},
+                                    {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", true},
+                                    {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", true},
+                                    {"[TOOL_CALLS]", "", true, "[ARGS]"}};  // up to the next, or the end
 /// Spellings by which templates teach a model to call by JSON alone, or behind a control token: Llama 3,
 /// Mistral, Granite.
 constexpr std::string_view bare_calls[] = {"\"parameters\": dictionary", "[TOOL_CALLS]", "<|tool_call|>"};
@@ -35,6 +39,18 @@ struct TaggedForm {
 constexpr TaggedForm tagged_forms[] = {
     {"<function=", ">", "<parameter=", ">", "</parameter>"},             // Qwen3-Coder, Seed-OSS
     {"", "\n", "<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>"},  // GLM 4.5
+};
+
+/// Calls of a name and JSON behind it, one after the other.
+struct NamedForm {
+    std::string_view begins, name_ends, ends;
+};
+constexpr NamedForm named_forms[] = {
+    {"<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"},  // Kimi K2
+    {"<｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n",
+     "\n```<｜tool▁call▁end｜>"},                                        // DeepSeek V3 and R1
+    {"<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"},  // DeepSeek V3.1
+    {"", "[ARGS]", ""},                                                  // Mistral
 };
 
 /// Bytes at the end of a text by which a marker may have begun.
@@ -108,15 +124,118 @@ std::optional<ReplyPart> tagged_call(std::string_view text, const TaggedForm& ta
     return ReplyPart{ReplyPart::Kind::call, arguments.dump(), function};
 }
 
+/// "functions.NAME:0" of Kimi K2, "NAME[CALL_ID]..." of Mistral: the name.
+std::string_view plain_name(std::string_view text) {
+    constexpr std::string_view space_of_names = "functions.";
+    text = trimmed(text.substr(0, text.find("[CALL_ID]")));
+    if (!text.starts_with(space_of_names)) return text;
+    text.remove_prefix(space_of_names.size());
+    return text.substr(0, text.rfind(':'));
+}
+
+/// None, if one is wrong.
+std::vector<ReplyPart> named_calls(std::string_view text, const NamedForm& form) {
+    std::vector<ReplyPart> calls;
+    for (; !text.empty(); text = trimmed(text)) {
+        if (!text.starts_with(form.begins)) return {};
+        const std::optional<std::string_view> name = between(text, form.begins, form.name_ends);
+        if (!name) return {};
+        const size_t end = form.ends.empty() ? text.npos : text.find(form.ends);
+        const Json arguments = shallow_json(text.substr(0, end));
+        if (!arguments.is_object() || plain_name(*name).empty()) return {};
+        calls.push_back({ReplyPart::Kind::call, arguments.dump(), std::string(plain_name(*name))});
+        text = end == text.npos ? "" : text.substr(end + form.ends.size());
+    }
+    return calls;
+}
+
+/// Takes a Python value, up to the comma or bracket behind it, and gives it back as JSON, if it can be: what
+/// is no literal is not valid there either.
+std::string python_value(std::string_view& text) {
+    constexpr std::pair<std::string_view, std::string_view> words[] = {
+        {"True", "true"}, {"False", "false"}, {"None", "null"}};
+    std::string json;
+    char quote = 0;
+    for (size_t depth = 0; !text.empty(); text.remove_prefix(1)) {
+        const char c = text.front();
+        if (quote) {
+            if (c == '\\' && text.size() > 1) {
+                text.remove_prefix(1);
+                const char escaped = text.front();
+                if (escaped == 'x')
+                    json += "\\u00";
+                else if (escaped != '\'')
+                    json += {'\\', escaped};
+                else
+                    json += escaped;
+            } else if (c == quote) {
+                json += '"';
+                quote = 0;
+            } else if (c == '"') {
+                json += "\\\"";
+            } else if (c == '\n') {
+                json += "\\n";
+            } else {
+                json += c;
+            }
+            continue;
+        }
+        if (depth == 0 && (c == ',' || c == ')')) return json;
+        if (const auto word =
+                std::ranges::find_if(words, [&](auto& each) { return text.starts_with(each.first); });
+            word != std::end(words)) {
+            json += word->second;
+            text.remove_prefix(word->first.size() - 1);
+            continue;
+        }
+        depth += c == '[' || c == '{' || c == '(';
+        depth -= depth && (c == ']' || c == '}' || c == ')');
+        if (c == '"' || c == '\'') quote = c;
+        json += quote ? '"' : c == '(' ? '[' : c == ')' ? ']' : c;
+    }
+    return json;
+}
+
+/// "[f(a=1, b='x'), g()]" of LFM2: calls of functions that there are, or none.
+std::vector<ReplyPart> python_calls(std::string_view text, const ReplyForm& form) {
+    if (text.starts_with('[') && text.ends_with(']')) text = trimmed(text.substr(1, text.size() - 2));
+    std::vector<ReplyPart> calls;
+    do {
+        const std::optional<std::string_view> name = between(text, "", "(");
+        const std::string function(name ? trimmed(*name) : "");
+        if (!form.tools.count(function)) return {};
+        Json arguments = Json::object();
+        while (!(text = trimmed(text)).starts_with(')')) {
+            const std::optional<std::string_view> key = between(text, "", "=");
+            if (!key) return {};
+            const Json value = shallow_json(python_value(text));
+            if (value.is_discarded() || text.empty()) return {};
+            arguments[std::string(trimmed(*key))] = value;
+            if (text.front() == ',') text.remove_prefix(1);
+        }
+        calls.push_back({ReplyPart::Kind::call, arguments.dump(), function});
+        text = trimmed(text.substr(1));
+        if (!text.empty() && text.front() != ',') return {};
+        if (!text.empty()) text = trimmed(text.substr(1));
+    } while (!text.empty());
+    return calls;
+}
+
 /// The calls that a text is made of; none if it is something else.
 std::vector<ReplyPart> calls_in(std::string_view text, const ReplyForm& form) {
     text = trimmed(text);
     for (const std::string_view sign : bare_calls)
         if (form.bare_calls && text.starts_with(sign)) text.remove_prefix(sign.size());
-    for (const TaggedForm& tags : tagged_forms)
-        if (const std::optional<ReplyPart> call = tagged_call(text, tags, form)) return {*call};
-    const Json json = shallow_json(text);
     std::vector<ReplyPart> calls;
+    if (form.call.special) {
+        for (const NamedForm& named : named_forms)
+            if (calls = named_calls(text, named); !calls.empty()) return calls;
+        if (calls = python_calls(text, form); !calls.empty()) return calls;
+    } else {
+        for (const TaggedForm& tags : tagged_forms)
+            if (const std::optional<ReplyPart> call = tagged_call(text, tags, form)) return {*call};
+    }
+    const Json json = shallow_json(text);
     for (const Json& each : json.is_array() ? json : Json::array({json})) {
         const std::optional<ReplyPart> call = json_call(each);
         if (!call) return {};
@@ -137,7 +256,7 @@ ReplyForm reply_form(std::string_view chat_template, std::string_view prompt, co
     const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
     const auto found = [&](std::span<const Markers> all) {
         for (const Markers& each : all)
-            if (has(each.begin) || has(each.end)) return each;
+            if (each.sign.empty() ? has(each.begin) || has(each.end) : has(each.sign)) return each;
         return Markers();
     };
     ReplyForm form;
@@ -166,6 +285,7 @@ ReplyParts::ReplyParts(ReplyForm form)
 
 std::vector<ReplyParts::Turn> ReplyParts::turns() const {
     if (state_ == State::thought) return {{form_.thought.end, State::content}};
+    if (state_ == State::call && form_.call.end.empty()) return {{form_.call.begin, State::call}};
     if (state_ == State::call) return {{form_.call.end, State::content}};
     std::vector<Turn> all;
     if (state_ == State::start && !form_.thought.begin.empty())

@@ -14,7 +14,8 @@ namespace scoria {
 /// Around a part of a text; both empty where a model has no such parts.
 struct Markers {
     std::string_view begin, end;
-    bool special = false;  // they are control tokens, which the text must spell
+    bool special = false;     // they are control tokens, which the text must spell
+    std::string_view sign{};  // of a template whose model writes them, where it has neither or both mislead
 };
 
 /// How a model's text is marked, as far as its chat template shows.
@@ -27,7 +28,7 @@ struct ReplyForm {
     std::map<std::string, std::map<std::string, std::string>>
         tools{};  // [function][parameter]: JSON types, where known
     /// Whether the text must spell control tokens.
-    bool special() const { return channels || thought.special; }
+    bool special() const { return channels || thought.special || call.special; }
 };
 
 /// tools: as a request has them, or null.

@@ -189,16 +189,28 @@ void HttpServer::Impl::converse(ChatRequest& request, const MakeReply& make_repl
         fail(Status::unsupported, "request",
              "expected a model with a chat template, got one without (/v1/completions)");
     const ChatPrompt prompt = rendered(request.conversation);
-    const ReplyForm form = reply_form(model.chat_template.source(), prompt.text, request.conversation.tools);
+    ReplyForm form = reply_form(model.chat_template.source(), prompt.text, request.conversation.tools);
     if (!request.must_call.empty()) {
-        const auto rules = call_grammar(request.conversation.tools, request.must_call, form);
-        for (GenerateOptions& each : request.answers) each.output_grammar = rules;
+        if (form.call.special) {  // which no grammar knows
+            form.call = {};
+            form.bare_calls = true;
+        }
+        request.format = call_grammar(request.conversation.tools, request.must_call, form);
     }
-    if (form.opens_thought && request.answers.front().output_grammar)
-        fail(Status::unsupported, "request",
-             "expected a format of the answer behind a prompt that begins no thought",
-             " (chat_template_kwargs: enable_thinking: false), got one that does");
-    for (GenerateOptions& each : request.answers) each.special_text = form.special();
+    std::shared_ptr<const grammar::Program> rules = request.answers.front().output_grammar;
+    if (form.opens_thought && (request.format || rules)) {
+        if (form.thought.special || !request.format)
+            fail(Status::unsupported, "request",
+                 "expected a format of the answer behind a prompt that begins no thought",
+                 " (chat_template_kwargs: enable_thinking: false), got one that does");
+        request.format = behind_thought(*std::move(request.format), form.thought.end);
+    }
+    if (form.opens_thought || !request.must_call.empty())
+        rules = request.format ? std::make_shared<const grammar::Program>(*request.format) : nullptr;
+    for (GenerateOptions& each : request.answers) {
+        each.output_grammar = rules;
+        each.special_text = form.special();
+    }
     const std::vector<TokenId> ids = encode_prompt(*model.tokenizer, prompt);
     if (ids.empty())
         fail(Status::failed, "request", "expected the template to render something, got nothing");

@@ -60,15 +60,15 @@ void read_biases(const Json& value, SamplingOptions& sampling) {
 }
 
 /// The grammar that response_format or grammar asks for, if one does.
-std::shared_ptr<const grammar::Program> answer_grammar(const Json& body) {
+std::optional<grammar::Grammar> answer_grammar(const Json& body) {
     const Json* const format = field(body, "response_format");
     const Json* const rules = field(body, "grammar");
     if (rules && format) expected("grammar", "the only one beside response_format", *format);
-    if (rules) return std::make_shared<const grammar::Program>(grammar::parse_gbnf(text("grammar", *rules)));
-    if (!format) return nullptr;
+    if (rules) return grammar::parse_gbnf(text("grammar", *rules));
+    if (!format) return std::nullopt;
     const std::string type = format->is_object() ? format->value("type", Json()).dump() : "";
     Json schema = {{"type", "object"}, {"additionalProperties", true}};
-    if (type == "\"text\"") return nullptr;
+    if (type == "\"text\"") return std::nullopt;
     if (type == "\"json_schema\"") {
         const auto place = Json::json_pointer("/json_schema/schema");
         if (!format->contains(place)) expected("response_format", "a json_schema with a schema", *format);
@@ -76,7 +76,7 @@ std::shared_ptr<const grammar::Program> answer_grammar(const Json& body) {
     } else if (type != "\"json_object\"") {
         expected("response_format", "of type text, json_object or json_schema", *format);
     }
-    return std::make_shared<const grammar::Program>(grammar::json_schema_grammar(schema.dump()));
+    return grammar::json_schema_grammar(schema.dump());
 }
 
 /// What chat and completions have in common; log-probabilities apart.
@@ -97,7 +97,8 @@ AnswerRequest read_answers(const Json& body, const AnswerDefaults& defaults, uin
     if (const Json* value = field(body, "logit_bias")) read_biases(*value, options.sampling);
     options.ignore_end = truth(body, "ignore_eos");
     options.logprobs = logprobs;
-    if (const auto rules = answer_grammar(body)) options.output_grammar = rules;
+    request.format = answer_grammar(body);
+    if (request.format) options.output_grammar = std::make_shared<const grammar::Program>(*request.format);
     (void)sampler_state(options.sampling, {}, tokens);  // refuses what would fail later
 
     request.stream = truth(body, "stream");
@@ -254,12 +255,10 @@ EmbeddingRequest parse_embedding(const Json& body) {
     return request;
 }
 
-std::shared_ptr<const grammar::Program> call_grammar(const Json& tools, const std::string& name,
-                                                     const ReplyForm& form) {
-    if ((form.call.begin.empty() && !form.bare_calls) || form.opens_thought)
-        fail(Status::unsupported, "request", "expected tool_choice none or auto, for ",
-             form.opens_thought ? "a prompt that begins a thought" : "a model whose calls are not known",
-             ", got another");
+grammar::Grammar call_grammar(const Json& tools, const std::string& name, const ReplyForm& form) {
+    if (form.call.begin.empty() && !form.bare_calls)
+        fail(Status::unsupported, "request",
+             "expected tool_choice none or auto, for a model whose calls are not known, got another");
     const char* const key = form.bare_calls ? "parameters" : "arguments";
     Json any = Json::array();
     for (const Json& tool : tools) {
@@ -282,7 +281,36 @@ std::shared_ptr<const grammar::Program> call_grammar(const Json& tools, const st
                                         grammar::text("\n" + std::string(form.call.end))})});
         rules.root = uint32_t(rules.rules.size() - 1);
     }
-    return std::make_shared<const grammar::Program>(rules);
+    return rules;
+}
+
+grammar::Grammar behind_thought(grammar::Grammar rules, std::string_view end) {
+    // Rule `first + i` stands behind i bytes of the marker, as in the search of Knuth, Morris and Pratt.
+    const uint32_t first = uint32_t(rules.rules.size()), length = uint32_t(end.size());
+    const auto behind = [&](uint32_t known, char next) {
+        const std::string seen = std::string(end.substr(0, known)) + next;
+        uint32_t longest = std::min(known + 1, length);
+        while (!seen.ends_with(end.substr(0, longest))) --longest;
+        return longest;
+    };
+    grammar::CodeSet letters;
+    for (const char c : end) letters.push_back({char32_t(c), char32_t(c)});
+    letters = grammar::united(std::move(letters));
+    for (uint32_t known = 0; known < length; ++known) {
+        std::vector<grammar::Expr> ways;
+        const auto add = [&](grammar::CodeSet set, uint32_t to) {
+            ways.push_back(grammar::sequence(
+                {grammar::characters(std::move(set)), grammar::rule_reference(first + to)}));
+        };
+        add(grammar::complement(letters), 0);
+        for (const grammar::CodeRange& range : letters)
+            for (char32_t c = range.first; c <= range.last; ++c) add({{c, c}}, behind(known, char(c)));
+        rules.rules.push_back({cat("thought-", known), grammar::choice(std::move(ways))});
+    }
+    rules.rules.push_back({"answer", grammar::sequence({grammar::repeat(grammar::text("\n"), 0, 2),
+                                                        grammar::rule_reference(rules.root)})});
+    rules.root = first;
+    return rules;
 }
 
 }  // namespace scoria::server

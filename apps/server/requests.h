@@ -4,6 +4,7 @@
 #pragma once
 
 #include "chat_template.h"
+#include "grammar/grammar.h"
 #include "reply_parts.h"
 #include "session.h"
 #include "tokenizer/json.h"
@@ -24,7 +25,8 @@ struct AnswerDefaults {
 struct AnswerRequest {
     std::vector<GenerateOptions> answers;  // one for each that is wanted of a prompt
     bool stream = false;
-    bool usage_at_end = false;  // of a stream
+    bool usage_at_end = false;               // of a stream
+    std::optional<grammar::Grammar> format;  // what their output_grammar is made of, if it is the request's
 };
 
 struct ChatRequest : AnswerRequest {
@@ -51,7 +53,9 @@ EmbeddingRequest parse_embedding(const Json& body);
 
 /// The grammar of a text that calls one of the conversation's functions in this form: the one of that name,
 /// or any for "*". Errors: bad_argument; unsupported.
-std::shared_ptr<const grammar::Program> call_grammar(const Json& tools, const std::string& name,
-                                                     const ReplyForm& form);
+grammar::Grammar call_grammar(const Json& tools, const std::string& name, const ReplyForm& form);
+
+/// The grammar of a thought up to its end marker (ASCII), and behind it of what `rules` say.
+grammar::Grammar behind_thought(grammar::Grammar rules, std::string_view end);
 
 }  // namespace scoria::server

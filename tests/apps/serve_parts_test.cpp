@@ -1,5 +1,6 @@
 // What serve makes of a model's text and of who asks, without a model.
 #include "fail.h"
+#include "grammar/matcher.h"
 #include "guard.h"
 #include "responses.h"
 
@@ -132,6 +133,70 @@ const PartsCase parts_cases[] = {
      "",
      " [{\"name\":\"weather\",\"arguments\":{\"city\":\"Bonn\"}}]",
      {{Kind::call, R"({"city":"Bonn"})", "weather"}}},
+    {"Python, as LFM2 writes it",
+     "<|tool_list_start|>",
+     "",
+     "I look.<|tool_call_start|>[weather(city='It\\'s \"here\"', days=3), weather( city = \"Rome\", "
+     "more={'a': [True, None, (1, -2.5)], \"b,)\": '\\x41\\u00e9'} ), weather()]<|tool_call_end|>Wait.",
+     {{Kind::content, "I look."},
+      {Kind::call, R"({"city":"It's \"here\"","days":3})", "weather"},
+      {Kind::call, R"json({"city":"Rome","more":{"a":[true,null,[1,-2.5]],"b,)":"Aé"}})json", "weather"},
+      {Kind::call, "{}", "weather"},
+      {Kind::content, "Wait."}}},
+    {"Python that is none, or calls what nobody offered",
+     "<|tool_list_start|>",
+     "",
+     "<|tool_call_start|>[weather(city=Rome)]<|tool_call_end|><|tool_call_start|>[climate()]<|tool_call_end|>"
+     "<|tool_call_start|>[weather(city='Rom",
+     {{Kind::content,
+       "<|tool_call_start|>[weather(city=Rome)]<|tool_call_end|>"
+       "<|tool_call_start|>[climate()]<|tool_call_end|><|tool_call_start|>[weather(city='Rom"}}},
+    {"sections of calls with ids, as Kimi K2 writes them",
+     "<|tool_calls_section_begin|>",
+     "",
+     "I look.<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|>"
+     "{\"city\": \"Rome\"}<|tool_call_end|><|tool_call_begin|>functions.b:1<|tool_call_argument_begin|>{}"
+     "<|tool_call_end|><|tool_calls_section_end|>",
+     {{Kind::content, "I look."}, {Kind::call, R"({"city":"Rome"})", "weather"}, {Kind::call, "{}", "b"}}},
+    {"such a section, cut off",
+     "<|tool_calls_section_begin|>",
+     "",
+     "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|>{\"city",
+     {{Kind::content, "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0"
+                      "<|tool_call_argument_begin|>{\"city"}}},
+    {"a name, then arguments, as Mistral writes them",
+     "[TOOL_CALLS] [CALL_ID] [ARGS]",
+     "",
+     "I look.[TOOL_CALLS]weather[ARGS]{\"city\": \"Rome\"}[TOOL_CALLS]b[CALL_ID]abcdefghi[ARGS]{}",
+     {{Kind::content, "I look."}, {Kind::call, R"({"city":"Rome"})", "weather"}, {Kind::call, "{}", "b"}}},
+    {"the second of them cut off",
+     "[TOOL_CALLS] [ARGS]",
+     "",
+     "[TOOL_CALLS]weather[ARGS]{}[TOOL_CALLS]weather",
+     {{Kind::call, "{}", "weather"}, {Kind::content, "[TOOL_CALLS]weather"}}},
+    {"DeepSeek V3.1, behind a thought",
+     "</think> <｜tool▁calls▁begin｜>",
+     "<think>",
+     "Hm.</think>I look.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>{\"city\": \"Rome\"}"
+     "<｜tool▁call▁end｜><｜tool▁call▁begin｜>b<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+     {{Kind::thought, "Hm."},
+      {Kind::content, "I look."},
+      {Kind::call, R"({"city":"Rome"})", "weather"},
+      {Kind::call, "{}", "b"}}},
+    {"DeepSeek V3 and R1",
+     "<｜tool▁calls▁begin｜>",
+     "",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n{\"city\": "
+     "\"Rome\"}\n"
+     "```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+     {{Kind::call, R"({"city":"Rome"})", "weather"}}},
+    {"its arguments no object",
+     "<｜tool▁calls▁begin｜>",
+     "",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>3<｜tool▁call▁end｜><"
+     "｜tool▁calls▁end｜>",
+     {{Kind::content, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>3<｜tool▁call▁end｜>"
+                      "<｜tool▁calls▁end｜>"}}},
     {"and else an answer", "[TOOL_CALLS]", "", "{\"city\": 3}", {{Kind::content, "{\"city\": 3}"}}},
 };
 
@@ -219,7 +284,9 @@ TEST_CASE("serve: a request is read as clients write it") {
         Json::parse(R"({"type":"object","properties":{"at":{"$ref":"#/$defs/place"}},
         "$defs":{"place":{"type":"string"}}})");
     for (const Json& offered : {weather_tools(), referring})
-        CHECK(call_grammar(offered, "*", reply_form(marked_template, "", offered)) != nullptr);
+        CHECK(
+            grammar::Program(call_grammar(offered, "*", reply_form(marked_template, "", offered))).states() >
+            0);
     for (const char* bad : {R"({"seed":1.5})", R"({"stream":1})", R"({"logprobs":true,"top_logprobs":21})",
                             R"({"logit_bias":{"x":1}})", R"({"grammar":"root ::= ("})", R"({"tools":3})",
                             R"({"tools":[],"tool_choice":"required"})", R"({"stream_options":[]})"})
@@ -254,4 +321,21 @@ TEST_CASE("serve: items of a response's input are messages") {
     CHECK(request.answers.front().sampling.top_k == 3);
     CHECK(request.conversation.variables["reasoning_effort"] == "low");
     CHECK(request.shown["metadata"]["a"] == "b");
+}
+
+TEST_CASE("serve: a format holds behind the thought that a prompt began") {
+    const auto program = std::make_shared<const grammar::Program>(
+        behind_thought(grammar::parse_gbnf("root ::= \"yes\" | \"(\" root \")\""), "</think>"));
+    const auto fits = [&](std::string_view text) {
+        grammar::Matcher matcher(program);
+        grammar::Matcher::State state = matcher.start();
+        for (const char c : text) state = matcher.next(state, uint8_t(c));
+        return matcher.accepts(state);
+    };
+    for (const char* good : {"</think>yes", "Hm.\n</think>\n\n(yes)", "a < b </thin </</think>yes",
+                             "yes <think> \u00e9\U0001F600</think>yes"})
+        CHECK_MESSAGE(fits(good), good);
+    for (const char* bad :
+         {"yes", "Hm.</think>", "Hm.</think>no", "Hm.</think>yes</think>yes", "</think>\n\n\nyes"})
+        CHECK_MESSAGE(!fits(bad), bad);
 }
