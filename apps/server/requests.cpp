@@ -90,7 +90,7 @@ AnswerRequest read_answers(const Json& body, const AnswerDefaults& defaults, uin
     for (const WholeField& each : whole_fields)
         if (const Json* value = field(body, each.name))
             options.sampling.*each.member = whole(each.name, *value, 0, UINT32_MAX);
-    for (const char* name : {"max_tokens", "max_completion_tokens"})  // the latter counts
+    for (const char* name : {"max_tokens", "max_completion_tokens", "max_output_tokens"})  // the last counts
         if (const Json* value = field(body, name)) options.max_tokens = whole(name, *value, 1, UINT32_MAX);
     if (const Json* value = field(body, "stop")) options.stop = texts("stop", *value);
     (void)StopFinder(options.stop);  // refuses what would fail later

@@ -118,12 +118,15 @@ Json nested(const char* field_name, const Json& tool) {
     Json function = tool;
     function.erase("type");
     function.erase("strict");
-    (void)text("name", member(function, "name"));
+    if (!field(tool, "name") || !tool["name"].is_string())
+        expected(field_name, "functions with a name", tool);
     return {{"type", "function"}, {"function", std::move(function)}};
 }
 
 void refuse_state(const Json& body) {
     refuse(body, {"previous_response_id", "conversation", "prompt", "background"});
+    if (const Json* count = field(body, "n"); count && *count != 1)
+        fail(Status::unsupported, "request", "expected no n, which this API has not, got one");
     const Json* const truncation = field(body, "truncation");
     if (truncation && *truncation != "disabled")
         fail(Status::unsupported, "request", "expected truncation: disabled, got ",
@@ -146,11 +149,10 @@ bool includes(const Json& body, const char* what) {
 Json chat_of(const Json& body) {
     refuse_state(body);
     Json chat = body;
-    for (const char* key : {"input", "instructions", "text", "reasoning", "max_output_tokens", "top_logprobs",
-                            "stream_options", "response_format", "tools", "tool_choice", "n", "logprobs"})
+    for (const char* key : {"input", "instructions", "text", "reasoning", "top_logprobs", "stream_options",
+                            "response_format", "tools", "tool_choice", "n", "logprobs"})
         chat.erase(key);
     chat["messages"] = messages_of(body);
-    if (const Json* most = field(body, "max_output_tokens")) chat["max_tokens"] = *most;
     if (const Json* tools = field(body, "tools")) {
         if (!tools->is_array()) expected("tools", "an array", *tools);
         for (const Json& tool : *tools) chat["tools"].push_back(nested("tools", tool));

@@ -212,6 +212,9 @@ TEST_CASE("serve: responses, whole and as events" * needs_fixtures()) {
               {R"({"truncation":"auto"})", "truncation"},
               {R"({"tools":[{"type":"web_search"}]})", "web_search"},
               {R"({"include":["file_search_call.results"]})", "file_search"},
+              {R"({"n":2})", "n,"},
+              {R"({"max_output_tokens":0})", "max_output_tokens"},
+              {R"({"tools":[{"type":"function"}]})", "functions with a name"},
               {R"({"input":[]})", "input"},
               {R"({"input":[{"type":"item_reference","id":"msg_1"}]})", "item_reference"},
               {R"({"input":[{"role":"user","content":[{"type":"input_image"}]}]})", "input_image"},
@@ -226,4 +229,20 @@ TEST_CASE("serve: responses, whole and as events" * needs_fixtures()) {
                           result.json.dump());
         }
     }
+}
+
+TEST_CASE("serve: a model whose calls no grammar can spell is made to call by JSON" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string model = folder.path("model.gguf");
+    write_with_template(model, "{% for m in messages %}{{ m.content }}{% endfor %}{# [TOOL_CALLS] [ARGS] #}");
+    const Server server({"-m", model});
+    const Server::Result result = server.post(
+        "chat/completions",
+        Json::parse(R"({"messages":[{"role":"user","content":"a"}],"max_tokens":170,"temperature":0,
+        "tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":
+            {"x":{"enum":["yes"]}},"required":["x"],"additionalProperties":false}}}],"tool_choice":"required"})"));
+    REQUIRE_MESSAGE(result.status == 200, result.json.dump());
+    const Json& choice = result.json["choices"][0];
+    CHECK(choice["finish_reason"] == "tool_calls");
+    CHECK(choice["message"]["tool_calls"][0]["function"]["arguments"] == R"({"x":"yes"})");
 }
