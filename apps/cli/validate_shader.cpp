@@ -101,7 +101,7 @@ validate::OwnData own_data(const ShaderOptions& options) {
     }
     if (!options.reference.empty()) data.expected = read_array(options.reference);
     data.dump = options.dump;
-    if (!options.dump.empty()) std::filesystem::create_directories(path_of(options.dump));
+    if (!options.dump.empty()) make_folders(options.dump);
     return data;
 }
 

@@ -205,7 +205,9 @@ void ShaderRun::check_value_names() const {
     std::ranges::for_each(manifest_.groups, add);
     for (const auto* expressions : {&manifest_.push, &manifest_.constants})
         for (const auto& [name, expression] : *expressions) add(expression);
-    std::erase_if(known, [](const auto& each) { return each.first.starts_with("local_size"); });
+    std::erase_if(known, [](const auto& each) {
+        return each.first.starts_with("local_size") || each.first == "subgroup_size";
+    });
     const auto check = [&](const char* where, const Parameters& given) {
         for (const auto& [name, value] : given)
             if (!known.contains(name) && !asks_for(name, {{name, value}}))
@@ -246,6 +248,8 @@ std::vector<std::byte> ShaderRun::push_constants(const Parameters& parameters) c
 }
 
 void ShaderRun::add_local_size(Parameters& parameters) const {
+    const vk::Caps& caps = context_.caps();
+    parameters["subgroup_size"] = caps.subgroup_size;
     double all = 1;
     for (size_t i = 0; i < 3; ++i) {
         double side = shader_.workgroup[i];
@@ -254,7 +258,6 @@ void ShaderRun::add_local_size(Parameters& parameters) const {
         parameters[cat("local_size_", "xyz"[i])] = side;
         all *= side;
     }
-    const vk::Caps& caps = context_.caps();
     if (all < 1 || all > caps.max_invocations || parameters["local_size_x"] > caps.max_workgroup_x)
         fail(Status::unsupported, name_, "expected a workgroup of 1 to ", caps.max_invocations, ", got ",
              all);

@@ -451,6 +451,15 @@ TEST_CASE("shaders that are wrong in one respect fail, and right ones pass") {
                         "layout(push_constant) uniform P { uint n; };\n",
                     "uint i = gl_WorkGroupID.x; if (i < n) d[i] = " + sum + ";\n");
     };
+    // Right where a workgroup is one subgroup, of whatever width.
+    std::string one_subgroup =
+        glsl("#extension GL_KHR_shader_subgroup_arithmetic : require\n" + x_block + y_block + push_block,
+             "uint f = gl_WorkGroupID.x * cols, l = gl_LocalInvocationID.x, n = gl_WorkGroupSize.x;\n"
+             "float s = 0;\nfor (uint i = l; i < cols; i += n) s += x[f + i] * x[f + i];\n"
+             "float k = inversesqrt(subgroupAdd(s) / cols + eps);\n"
+             "for (uint i = l; i < cols; i += n) y[f + i] = x[f + i] * k;\n");
+    one_subgroup.replace(one_subgroup.find("local_size_x = 1"), 16,
+                         "local_size_x = 256, local_size_x_id = 0");
     const std::vector<std::string> as_softmax{"--as", "softmax"}, as_rope{"--as", "rope"},
         as_argmax{"--as", "argmax"}, as_embed{"--as", "embed"}, as_add{"--as", "add"},
         beyond{"--as", "embed", "--input", "ids=ids.npy", "--input", "table=table.npy"};
@@ -477,6 +486,8 @@ TEST_CASE("shaders that are wrong in one respect fail, and right ones pass") {
         {add("a[i] + b[i]"), "", as_add, 0, "7 cases, 0 failed"},
         {add("a[i] - b[i]"), "", as_add, 1, "7 failed"},
         {softmax("", ""), "", as_softmax, 0, "0 failed"},
+        {one_subgroup, R"({"constants": {"0": "subgroup_size"}})", as_norm, 0, "0 failed"},
+        {one_subgroup, "", as_norm, 1, "FAILED"},
         {rope("positions[t]", "theta"), "", as_rope, 0, "0 failed"},
         {rope("first + t", "theta"), "", as_rope, 1, "FAILED"},
         {rope("positions[t]", "10000.0"), "", as_rope, 1, "5 cases, 1 failed"},
@@ -626,6 +637,8 @@ TEST_CASE("what the first case that fails computed with is kept for who asks") {
     check({again, 1, "cols 1 epsilon 1e-05 rows 4 own data"});
     again[1] = examples + "rms_norm.comp";
     check({again, 0, "1 cases, 0 failed"});
+    check(
+        {{"--shader", shader, "--as", "rms_norm", "--dump", dump + "/x.npy"}, 1, "x.npy] cannot be created"});
     again.insert(again.end(), {"--dump", dump});
     check({again, 2, "expected another folder"});
 }
