@@ -43,7 +43,8 @@ EngineOptions options_of(EngineOptions options, size_t part) {
 void check_shareable(const Architecture& architecture) {
     const bool one_stream = architecture.encoder.empty() && !architecture.bidirectional() &&
                             !architecture.two_streams && architecture.memory.segment == 0 &&
-                            architecture.per_layer == 0 && !architecture.guesses_ahead();
+                            architecture.per_layer == 0 && !architecture.guesses_ahead() &&
+                            architecture.loops == 1;
     if (!one_stream)
         fail(Status::unsupported, "device", "expected one device for ", architecture.family,
              ": decoders of one residual stream alone are shared by layers");

@@ -33,6 +33,11 @@ TensorId build_layers(GraphBuilder& graph, std::vector<TensorId>& hidden) {
         } else {
             stream = build_block(graph, layer, stream, per_layer);
         }
+        const size_t run = size_t(graph.layer) + 1;
+        if (stack.norms_loops && run % stack.own_layers() == 0 && run != stack.layers.size())
+            stream = graph.emit(op::Norm{stream, graph.tensor_like("loop normed", stream),
+                                         WeightRef{Role::output_norm}, std::nullopt, stack.norm.kind,
+                                         stack.norm.epsilon, stack.hidden, stack.hidden});
         hidden.push_back(stream);
     }
     graph.layer = -1;

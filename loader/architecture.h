@@ -466,6 +466,7 @@ struct Architecture {
     uint32_t vocab = 0, hidden = 0, context = 0;  // context: the positions it was trained for
     Norm norm;                                    // of the blocks, the embedding and the output
     NormPlacement placement = NormPlacement::pre;
+    float post_epsilon = 0;  // of norms behind attention and feed-forward; 0: norm's
     NormPlacement placement_of(const Layer& layer) const { return layer.placement.value_or(placement); }
     uint32_t positions = 0;  // rows of Role::position_embedding, which is added; 0: none
     /// Rows of a folder's table before those, where its family has some (Layout::positions).
@@ -548,6 +549,12 @@ struct Architecture {
     float logit_soft_cap = 0;      // c of logits = c tanh(logits / c), after the scale; 0: none
     std::vector<Rope> ropes;
     std::vector<Layer> layers;
+    /// How often the layers that have weights run, one run after the other: `layers` holds those of all runs,
+    /// each of which caches its own keys. Where `norms_loops`, a run but the last ends with the output's
+    /// norm.
+    uint32_t loops = 1;
+    bool norms_loops = false;
+    size_t own_layers() const { return layers.size() / loops; }
     CompressedMemory memory;
     Ahead ahead = Ahead::none;
     /// What a model ahead takes of its target's tokens, and what the target shows of all tokens: streams by

@@ -24,7 +24,7 @@ class Binder {
     /// The weights of one stack; `encoder` says which.
     void take(Synthesised& synthesised, bool encoder) {
         for (const RoleRule& rule : role_rules()) {
-            const size_t count = rule.of_layer ? architecture_.layers.size() : 1;
+            const size_t count = rule.of_layer ? architecture_.own_layers() : 1;
             for (size_t i = 0; i < count; ++i) {
                 const Layer& layer = rule.of_layer ? architecture_.layers[i] : no_layer_;
                 const RoleShape shape = rule.shape(architecture_, layer, i);

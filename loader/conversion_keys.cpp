@@ -56,7 +56,7 @@ void set_shared_keys(const Described& model, Keys& keys) {
     const Attention& attention = a.attention();
     const Attention cached = kernel_attention(attention);
     const Routing& routing = a.routing();
-    keys.set("block_count", static_cast<uint32_t>(a.layers.size()));
+    keys.set("block_count", static_cast<uint32_t>(a.own_layers()));
     keys.set("context_length", a.context);
     keys.set("embedding_length", a.hidden);
     keys.set("feed_forward_length", model.feed_forward);

@@ -253,8 +253,9 @@ void set_biases(const Family& family, const Settings& settings, const Catalog& c
             return bias_by(rule, settings, present);
         };
         stack.output_bias = stack.has_head && bias(family.output_bias, Role::output_bias, -1);
-        for (int32_t i = 0; i < static_cast<int32_t>(stack.layers.size()); ++i) {
-            Layer& layer = stack.layers[static_cast<size_t>(i)];
+        for (size_t at = 0; at < stack.layers.size(); ++at) {
+            Layer& layer = stack.layers[at];
+            const auto i = static_cast<int32_t>(at % stack.own_layers());
             layer.attention.q_bias = bias(family.qkv_bias, Role::q_bias, i);
             const bool own_keys = layer.attention.kv_layer < 0;
             layer.attention.k_bias = own_keys && bias(family.qkv_bias, Role::k_bias, i);

@@ -48,6 +48,15 @@ void share_keys(const Settings& settings, const char* name, Architecture& archit
     }
 }
 
+void repeat_layers(const Settings& settings, const char* loops, const char* unnormed,
+                   Architecture& architecture) {
+    const std::vector<Layer> once = architecture.layers;
+    architecture.loops = settings.size(loops, most_layers / once.size(), 1);
+    architecture.norms_loops = architecture.loops > 1 && !settings.flag(unnormed, false);
+    for (uint32_t i = 1; i < architecture.loops; ++i)
+        architecture.layers.insert(architecture.layers.end(), once.begin(), once.end());
+}
+
 void norm_values(Architecture& architecture) {
     for (Layer& layer : architecture.layers) {
         layer.attention.scale = 1;

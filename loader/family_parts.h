@@ -56,6 +56,11 @@ std::vector<float> alibi_slopes(uint32_t heads);
 /// Gives every layer ALiBi instead of rotation; slopes times `scale`.
 void use_alibi(Reading& reading, double scale = 1);
 
+/// The layers run so often, as `loops` says (Nanbeige 4.2); nothing is normed between where `unnormed` is
+/// true. Errors: bad_file.
+void repeat_layers(const Settings& settings, const char* loops, const char* unnormed,
+                   Architecture& architecture);
+
 /// Values have a norm, queries and keys no other scale than theirs (Gemma 3n and 4).
 void norm_values(Architecture& architecture);
 /// What the heads found, and what down sees, is normed (BitNet b1.58, Ma et al. 2024).

@@ -50,6 +50,11 @@ TensorId build_block(GraphBuilder& graph, const Layer& layer, TensorId before,
     const bool pre = placement == NormPlacement::pre || placement == NormPlacement::sandwich ||
                      placement == NormPlacement::normed;
     const bool post = placement == NormPlacement::sandwich || placement == NormPlacement::output;
+    Norm behind = graph.stack->norm;
+    if (graph.stack->post_epsilon > 0) behind.epsilon = graph.stack->post_epsilon;
+    const auto post_normed = [&](const NormRoles& roles, TensorId x) {
+        return graph.norm(behind, roles, x, graph.at(x).cols, graph.at(x).cols);
+    };
     TensorId stream = before;
     const auto normed = [&](const NormRoles& roles) {
         const TensorId y = graph.norm(roles, stream);
@@ -59,7 +64,7 @@ TensorId build_block(GraphBuilder& graph, const Layer& layer, TensorId before,
     if (layer.mixes()) {
         const TensorId in = pre && layer.attention_norm ? normed(attention_norm) : stream;
         const auto add_mixed = [&](const char* name, TensorId mixed, float factor) {
-            if (post) mixed = graph.norm(attention_post_norm, mixed);
+            if (post) mixed = post_normed(attention_post_norm, mixed);
             stream = graph.add(name, stream, mixed, scale * factor);
         };
         if (layer.recurs())
@@ -81,7 +86,7 @@ TensorId build_block(GraphBuilder& graph, const Layer& layer, TensorId before,
     if (!layer.feeds()) return end_of(graph, layer, stream, per_layer);
     TensorId x = pre ? normed(feed_forward_norm) : stream;
     x = build_feed_forward(graph, layer.feed_forward, {.x = x, .stream = stream, .before = before});
-    if (post) x = graph.norm(feed_forward_post_norm, x);
+    if (post) x = post_normed(feed_forward_post_norm, x);
     stream = graph.add("feed-forward residual", stream, x, scale * layer.feed_forward_out);
     if (after) stream = graph.norm(feed_forward_post_norm, stream);
     return end_of(graph, layer, stream, per_layer);

@@ -37,7 +37,10 @@ struct GraphBuilder {
     bool in_encoder() const { return stack != &model; }
     const GraphTensor& at(TensorId id) const { return made.tensors[id.index]; }
     /// The weight of `role` in the layer being built; outside the layers, the stack's own.
-    WeightRef weight(Role role) const { return {role, layer, in_encoder()}; }
+    WeightRef weight(Role role) const {
+        const int32_t own = layer < 0 ? layer : layer % int32_t(stack->own_layers());
+        return {role, own, in_encoder()};
+    }
     std::optional<WeightRef> optional(bool present, Role role) const {
         return present ? std::optional(weight(role)) : std::nullopt;
     }
