@@ -67,6 +67,19 @@ void set_gemma4(const Described& model, Keys& keys) {
     keys.set("rope.dimension_count_swa", model.ropes.back().width);
 }
 
+void set_nanbeige(const Described& model, Keys& keys) {
+    keys.set("num_loops", model.architecture.loops);
+    keys.set("skip_loop_final_norm", !model.architecture.norms_loops);
+}
+
+void set_muse_glimmer(const Described& model, Keys& keys) {
+    set_windowed(model, keys);
+    set_logit_scale(model, keys);
+}
+/// No key says another.
+bool has_post_epsilon(const Architecture& a) { return a.post_epsilon == 1e-8f; }
+
+bool writes_all(const Architecture& a) { return a.logits() == a.vocab; }
 bool is_tied(const Architecture& a) { return a.tied_embeddings; }
 
 /// The second norm of Falcon 40B.
@@ -92,6 +105,7 @@ std::span<const ConversionFamily> decoder_conversions() {
     static constexpr ConversionFamily families[] = {
         {.model_type = "llama", .architecture = "llama"},
         {.model_type = "iquestcoder", .architecture = "llama"},
+        {.model_type = "nanbeige", .architecture = "nanbeige", .keys = set_nanbeige},
         {.model_type = "internlm3", .architecture = "llama"},
         {.model_type = "mistral", .architecture = "llama"},
         {.model_type = "ministral", .architecture = "llama"},
@@ -112,12 +126,17 @@ std::span<const ConversionFamily> decoder_conversions() {
         {.model_type = "gemma3_text", .architecture = "gemma3"},
         {.model_type = "gemma3n_text", .architecture = "gemma3n", .keys = set_gemma3n},
         {.model_type = "gemma4_text", .architecture = "gemma4", .keys = set_gemma4},
+        {.model_type = "muse_glimmer_text",
+         .architecture = "muse-glimmer",
+         .fits = has_post_epsilon,
+         .made_norms = true,
+         .keys = set_muse_glimmer},
         {.model_type = "cohere", .architecture = "command-r", .keys = set_logit_scale},
         {.model_type = "cohere2", .architecture = "cohere2", .keys = set_logit_scale},
         {.model_type = "olmo", .architecture = "olmo"},
         {.model_type = "olmo2", .architecture = "olmo2"},
         {.model_type = "olmo3", .architecture = "olmo2", .keys = set_windowed},
-        {.model_type = "apertus", .architecture = "apertus", .keys = set_apertus},
+        {.model_type = "apertus", .architecture = "apertus", .fits = writes_all, .keys = set_apertus},
         {.model_type = "exaone", .architecture = "exaone"},
         {.model_type = "exaone4", .architecture = "exaone4", .keys = set_windowed},
         {.model_type = "glm", .architecture = "chatglm"},

@@ -18,6 +18,7 @@ struct ConversionFamily {
     bool tiles_heads = false;                                  // Recurrence::tiled in the GGUF
     bool embeds = false;                                       // GGUF's holds no head
     bool dense = false;                                        // but what stands behind pooling
+    bool made_norms = false;  // of q and k, each of one number, which folders do not hold
     bool ahead = false;  // may have a layer that guesses ahead: no key is a list with a value for each layer
     void (*keys)(const Described& model, Keys& keys) = nullptr;  // that no other architecture has
     /// Whether a name of the GGUF family's table is one that such a model has not.

@@ -90,6 +90,21 @@ void set_laguna(const Described& model, Keys& keys) {
     if (model.ropes.size() > 1) keys.set("rope.dimension_count_swa", model.ropes[1].width);
 }
 
+void set_step(const Described& model, Keys& keys) {
+    const Architecture& a = model.architecture;
+    set_laguna(model, keys);
+    set_heads_by_layer(model, keys);
+    keys.set("rope.dimension_count", model.ropes.back().width);  // of which layers without a window turn half
+    std::vector<float> experts, all;
+    for (const Layer& layer : a.layers) {
+        experts.push_back(layer.feed_forward.routing.clamp.limit);
+        all.push_back(layer.feed_forward.clamp.limit);
+    }
+    const FeedForward& first = a.layers.front().feed_forward;
+    if (first.routing.clamp.activated) keys.set("swiglu_clamp_exp", experts);
+    if (first.clamp.activated) keys.set("swiglu_clamp_shexp", all);
+}
+
 /// Sparse attention, of which llama.cpp has two architectures.
 void set_indexer(const Described& model, Keys& keys) {
     const Architecture& a = model.architecture;
@@ -136,6 +151,9 @@ bool averages_after_dense(const Architecture& a) {
 
 bool scores_by_sigmoid(const Architecture& a) { return a.routing().score == Routing::Score::sigmoid; }
 bool has_one_base(const Architecture& a) { return a.ropes.size() <= 1; }
+bool turns_half(const Architecture& a) {
+    return a.ropes.size() == 2 && 2 * a.ropes[0].width == a.ropes[1].width;
+}
 bool renormalises(const Architecture& a) { return a.routing().renormalise; }
 
 /// Keys for the rest there are none.
@@ -174,6 +192,7 @@ std::span<const ConversionFamily> expert_conversions() {
          .keys = set_llama4},
         {.model_type = "phimoe", .architecture = "phimoe", .fits = is_phimoe_as_published},
         {.model_type = "deepseek", .architecture = "deepseek", .keys = set_deepseek_experts},
+        {.model_type = "deepseek_ocr2_text", .architecture = "deepseek2-ocr", .keys = set_deepseek_experts},
         {.model_type = "bailing_moe",
          .architecture = "bailingmoe2",
          .fits = scores_by_sigmoid,
@@ -217,6 +236,7 @@ std::span<const ConversionFamily> expert_conversions() {
         {.model_type = "exaone_moe", .architecture = "exaone-moe", .keys = set_exaone_moe},
         {.model_type = "afmoe", .architecture = "afmoe", .fits = scales_embedding, .keys = set_exaone_moe},
         {.model_type = "laguna", .architecture = "laguna", .keys = set_laguna},
+        {.model_type = "step3p5", .architecture = "step35", .fits = turns_half, .keys = set_step},
         {.model_type = "dots1", .architecture = "dots1", .keys = set_deepseek_experts},
         {.model_type = "mimo_v2_flash", .architecture = "mimo2", .keys = set_mimo},
         {.model_type = "minimax_m2", .architecture = "minimax-m2", .keys = set_deepseek_experts},

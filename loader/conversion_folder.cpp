@@ -181,7 +181,8 @@ bool FolderSource::turns_pairs() const { return !ropes_.empty() && ropes_.front(
 /// Rows of plain q and k change places, and the other way round nobody needs.
 void FolderSource::check_pairs() const {
     const Attention& attention = model_.architecture.attention();
-    const bool plain = attention.latent.kv_rank == 0 && attention.qk_norm.group == QkNorm::Group::none;
+    const bool normed = attention.qk_norm.group != QkNorm::Group::none && !row_->made_norms,
+               plain = attention.latent.kv_rank == 0 && !normed;
     if (turns_pairs() && (!plain || ropes_.front().pairs == RopePairs::interleaved))
         cannot_say("rope_interleave");
 }
@@ -255,6 +256,7 @@ void FolderSource::add_divisors() {
         std::vector<double> divisors = make_rope(rope, "quantize").inverse_frequencies;
         for (size_t i = 0; i < divisors.size(); ++i)
             divisors[i] /= model_.architecture.ropes.front().inverse_frequencies[i];
+        divisors.resize(size_t(double(divisors.size()) / family_->full_rotary), 1.0);
         add_divisors("rope_freqs.weight", divisors);
     } else if (rope.scaling == RopeScaling::proportional) {
         std::vector<double> divisors(rope.width / 2, still_divisor);
@@ -333,7 +335,11 @@ void FolderSource::add_weights() {
     std::ranges::stable_sort(in_order, {}, [](const auto* weight) { return weight->first.layer; });
     for (const auto* weight : in_order) {
         const bool made = weight->second.name == role_name(weight->first.role);  // no file holds it
-        if (!made) add(weight->first, weight->second);
+        const auto& [ref, view] = *weight;
+        if (!made)
+            add(ref, view);
+        else if (row_->made_norms && (ref.role == Role::q_norm || ref.role == Role::k_norm))
+            add_values(tensor_name(row_of(ref).name, ref.layer), {view.cols}, floats_of(view));
     }
 }
 

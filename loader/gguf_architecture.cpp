@@ -66,7 +66,10 @@ std::vector<Rope> read_ropes(const Family& family, const Settings& keys, const A
     const uint32_t head_dim = head_dim_of(architecture, false);
     RopeSettings rope;
     rope.pairs = family.pairs;
-    rope.width = keys.size("rope.dimension_count", head_dim, static_cast<uint64_t>(head_dim * family.rotary));
+    const char* width = "rope.dimension_count";
+    rope.width =
+        family.rotates_whole ? head_dim : keys.size(width, head_dim, uint64_t(head_dim * family.rotary));
+    keys.understood(width);
     if (rope.width % 2 != 0)
         fail(Status::bad_file, "gguf", keys.full_name("rope.dimension_count"),
              ": expected an even number, got ", rope.width);

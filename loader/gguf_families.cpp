@@ -88,6 +88,9 @@ constexpr TensorRow plamo3[] = {
     {Role::attention_post_norm, LAYER "post_attention_norm"},
     {Role::feed_forward_post_norm, LAYER "post_ffw_norm"},
 };
+constexpr TensorRow muse_glimmer[] = {
+    {Role::attention_gate, LAYER "attn_gate.weight"},
+};
 constexpr TensorRow gemma3n[] = {
     {Role::altup_in, "altup_proj.weight"},
     {Role::altup_out, "altup_unembd_proj.weight"},
@@ -192,6 +195,14 @@ void adjust_gemma4(Reading& r) {
         Attention& attention = a.layers[i].attention;
         attention.v_is_k = attention.kv_layer < 0 && !layer_has(r, "blk.#.attn_v.weight", i);
     }
+}
+
+void adjust_muse_glimmer(Reading& r) {
+    Architecture& a = r.architecture;
+    a.logit_scale = r.settings.number("logit_scale", 1);
+    a.post_epsilon = 1e-8f;  // which no key says
+    r.synthesised[{Role::embedding_norm}].assign(a.hidden, 1.0f);
+    for (Layer& layer : a.layers) layer.attention.output_gate = Attention::OutputGate::elements;
 }
 
 /// The 13B models are told by their layers; they have ALiBi.
@@ -302,6 +313,14 @@ std::span<const Family> gguf_decoder_families() {
          .pairs = RopePairs::interleaved,
          .window = {Layers::all},
          .adjust = adjust_mistral3},
+        {.name = "nanbeige",
+         .tensors = {common},
+         .pairs = RopePairs::interleaved,
+         .adjust =
+             [](Reading& r) {
+                 r.settings.understood("attention.head_dim");  // key_length again
+                 repeat_layers(r.settings, "num_loops", "skip_loop_final_norm", r.architecture);
+             }},
         {.name = "arcee",
          .tensors = {common},
          .pairs = RopePairs::interleaved,
@@ -422,6 +441,15 @@ std::span<const Family> gguf_decoder_families() {
          .root_embedding_scale = true,
          .layer_numbers = gemma4_numbers,
          .adjust = adjust_gemma4},
+        {.name = "muse-glimmer",  // the converter adds 1 to norms of layers; q and k as for llama
+         .tensors = {muse_glimmer, common},
+         .placement = NormPlacement::sandwich,
+         .qk_norm = QkNorm::Group::head,
+         .pairs = RopePairs::interleaved,
+         .full_layers = Family::FullLayers::rest,
+         .window = {Layers::not_every, 4},
+         .embedding_norm = true,
+         .adjust = adjust_muse_glimmer},
         {.name = "command-r",
          .tensors = {common},
          .norm = NormKind::layer,

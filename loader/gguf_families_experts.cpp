@@ -4,6 +4,7 @@
 #include "gguf_families.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace scoria {
@@ -26,6 +27,10 @@ constexpr TensorRow hy_v3[] = {
 };
 constexpr TensorRow sinks[] = {
     {Role::sinks, LAYER "attn_sinks.weight"},
+};
+constexpr TensorRow grok[] = {
+    {Role::attention_post_norm, LAYER "attn_output_norm.weight"},
+    {Role::feed_forward_post_norm, LAYER "layer_output_norm.weight"},
 };
 constexpr TensorRow dbrx[] = {
     {Role::feed_forward_norm, LAYER "attn_output_norm.weight"},
@@ -226,6 +231,27 @@ void adjust_maple(Reading& r) {
     read_clamps(r, "swiglu_clamp_exp", false, clamp_of_experts);
 }
 
+/// Where there is a window, what was asked is seen beside it, which is not computed.
+void adjust_ocr(Reading& r) {
+    r.settings.refuse(std::array{"attention.sliding_window"});
+    adjust_softmax(r);
+}
+
+/// What the file does not say is as Grok-1 has it, which caps no scores of its router, whatever the converter
+/// wrote. Grok-2 has a feed-forward beside the experts, which nothing here computes, and is refused by the
+/// temperature of its attention.
+void adjust_grok(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    a.embedding_scale = s.number("embedding_scale", 78.38367176906169);
+    a.logit_scale = s.number("logit_scale", 0.5773502691896257);
+    s.understood("router_logit_softcapping");
+    for (Layer& layer : a.layers) {
+        layer.attention.scale = s.number("attention.output_scale", 0.08838834764831845);
+        layer.attention.soft_cap = s.number("attn_logit_softcapping", 30);
+    }
+}
+
 /// As its folders have it where they do not say.
 void adjust_phimoe(Reading& r) {
     if (r.settings.size(Field::experts_used, most_size) != 2)
@@ -378,6 +404,17 @@ std::span<const Family> gguf_expert_families() {
          .pairs = RopePairs::interleaved,
          .routing = &softmax_experts,
          .adjust = adjust_softmax},
+        {.name = "deepseek2-ocr",  // the part for texts, without latent attention
+         .tensors = {common, experts},
+         .rotates_whole = true,
+         .routing = &softmax_experts,
+         .adjust = adjust_ocr},
+        {.name = "grok",
+         .tensors = {grok, common, experts},
+         .placement = NormPlacement::sandwich,
+         .activation = Activation::gelu_tanh,
+         .routing = &renormalised_experts,
+         .adjust = adjust_grok},
         {.name = "bailingmoe",
          .tensors = {common, experts},
          .pairs = RopePairs::interleaved,

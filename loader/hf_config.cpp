@@ -17,15 +17,11 @@ RopeScaling read_scaling(const Settings& rope, const Settings& config) {
         const char* name;
         RopeScaling scaling;
     };
-    constexpr Row rows[] = {{"default", RopeScaling::none},
-                            {"linear", RopeScaling::linear},
-                            {"dynamic", RopeScaling::dynamic},
-                            {"llama3", RopeScaling::llama3},
-                            {"yarn", RopeScaling::yarn},
-                            {"longrope", RopeScaling::longrope},
-                            {"su", RopeScaling::longrope},
-                            {"mrope", RopeScaling::none},
-                            {"proportional", RopeScaling::proportional}};
+    constexpr Row rows[] = {{"default", RopeScaling::none},      {"linear", RopeScaling::linear},
+                            {"dynamic", RopeScaling::dynamic},   {"xdrope", RopeScaling::dynamic},
+                            {"llama3", RopeScaling::llama3},     {"yarn", RopeScaling::yarn},
+                            {"longrope", RopeScaling::longrope}, {"su", RopeScaling::longrope},
+                            {"mrope", RopeScaling::none},        {"proportional", RopeScaling::proportional}};
     const std::string older = rope.text("type", "default"), name = rope.text("rope_type", older);
     std::string known;
     for (const Row& row : rows) {
@@ -112,7 +108,8 @@ RopeSettings read_rope(const Family& family, const Settings& rope, const Setting
     const char* growth = "llama_4_scaling_beta";
     if (const nlohmann::json* given = rope.find(growth); given != nullptr && *given != 0)
         settings.query_growth = rope.positive(growth);
-    for (const char* other : {"max_position_embeddings", "mrope_section", "mrope_interleaved"})
+    for (const char* other :
+         {"max_position_embeddings", "mrope_section", "mrope_interleaved", "interleaved", "xdrope_section"})
         rope.understood(other);
     rope.refuse_unknown();
     return settings;

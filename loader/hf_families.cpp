@@ -34,6 +34,15 @@ void adjust_internlm3(Reading& r) {
 
 void adjust_iquestcoder(Reading& r) { r.settings.refuse(std::array{"clip_qkv", "use_sliding_window"}); }
 
+/// What its code computes beside is in no published model.
+void adjust_nanbeige(Reading& r) {
+    r.settings.refuse(std::array{"qk_layernorm", "emb_neighbor_num", "insert_ngram_layer_idx",
+                                 "ngram_insert_all_layers", "enable_double_loop_split", "loop_middle_layers",
+                                 "loop_share_kv", "enable_hyper_connection", "enable_mhc",
+                                 "enable_h_res_identity", "enable_depth_attention", "loop_loss_weights"});
+    repeat_layers(r.settings, "num_loops", "skip_loop_final_norm", r.architecture);
+}
+
 void adjust_stablelm(Reading& r) {
     if (r.settings.flag("qk_layernorm", false))
         for (Layer& layer : r.architecture.layers) {
@@ -57,6 +66,9 @@ constexpr LayerNumber apertus_numbers[] = {
 void adjust_apertus(Reading& r) {
     expect_flag(r.settings, "qk_norm", true, true);
     for (const char* name : {"post_norm", "mlp_bias"}) expect_flag(r.settings, name, false, false);
+    // Of version 1.5 tokens of images and sounds are read and not written.
+    if (r.settings.has("output_vocab_size"))
+        r.architecture.outputs = r.settings.size("output_vocab_size", r.architecture.vocab);
 }
 
 /// Command R+ norms its q and k heads, each with weights of its own.
@@ -118,6 +130,12 @@ std::span<const Family> llama_families() {
          .o_bias = attention_bias,
          .feed_forward_bias = mlp_bias,
          .adjust = adjust_iquestcoder},
+        {.name = "nanbeige",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .feed_forward_bias = mlp_bias,
+         .adjust = adjust_nanbeige},
         {.name = "internlm3",
          .tensors = {hf::frame, hf::attention, hf::gated},
          .qkv_bias = attention_bias,

@@ -219,6 +219,7 @@ void adjust_sarvam(Reading& r) {
 /// DeepSeekMoE (Dai et al. 2024), before latent attention.
 void adjust_deepseek_v1(Reading& r) {
     expect_text(r.settings, "scoring_func", "softmax");
+    expect_text(r.settings, "topk_method", "greedy");
     adjust_like_deepseek<deepseek_v1>(r);
 }
 
@@ -455,6 +456,13 @@ std::span<const Family> deepseek_families() {
          .tensors = {hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
          .qkv_bias = attention_bias,
          .o_bias = attention_bias,
+         .routing = &softmax_experts,
+         .adjust = adjust_deepseek_v1},
+        {.name = "deepseek_ocr2_text",
+         .tensors = {hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .feed_forward_bias = mlp_bias,
          .routing = &softmax_experts,
          .adjust = adjust_deepseek_v1},
         {.name = "bailing_moe",

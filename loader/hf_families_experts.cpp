@@ -20,6 +20,30 @@ constexpr TensorRow laguna_rows[] = {
     {Role::router_choice_bias, "model.layers.#.mlp.experts.e_score_correction_bias"},
 };
 
+#define LAYER "model.layers.#."
+constexpr TensorRow aria_rows[] = {
+    {Role::router, LAYER "mlp.router.weight"},
+    {Role::expert_gate, LAYER "mlp.experts.fc1.weight", Layout::experts_gate_up_halves},
+    {Role::expert_up, LAYER "mlp.experts.fc1.weight", Layout::experts_gate_up_halves},
+    {Role::expert_down, LAYER "mlp.experts.fc2.weight", Layout::experts_transposed},
+};
+constexpr TensorRow flint_rows[] = {
+    {Role::sinks, LAYER "self_attn.softmax_offset"},
+};
+constexpr TensorRow step_rows[] = {
+    {Role::attention_gate, LAYER "self_attn.g_proj.weight"},
+    {Role::q_norm, LAYER "self_attn.q_norm.weight", Layout::plus_one},
+    {Role::k_norm, LAYER "self_attn.k_norm.weight", Layout::plus_one},
+    {Role::router, LAYER "moe.gate.weight"},
+    {Role::router_choice_bias, LAYER "moe.router_bias"},
+    {Role::expert_gate, LAYER "moe.gate_proj.weight"},
+    {Role::expert_up, LAYER "moe.up_proj.weight"},
+    {Role::expert_down, LAYER "moe.down_proj.weight"},
+    {Role::shared_gate, LAYER "share_expert.gate_proj.weight"},
+    {Role::shared_up, LAYER "share_expert.up_proj.weight"},
+    {Role::shared_down, LAYER "share_expert.down_proj.weight"},
+};
+#undef LAYER
 #define BLOCK "transformer.blocks.#."
 constexpr TensorRow dbrx_rows[] = {
     {Role::token_embedding, "transformer.wte.weight"},
@@ -42,6 +66,9 @@ constexpr Routing softmax_experts{};
 constexpr Routing laguna_experts{
     .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 constexpr Routing renormalised_experts{.renormalise = true};
+constexpr Routing sigmoid_experts{.score = Routing::Score::sigmoid, .renormalise = true};
+constexpr Routing step_experts{
+    .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 constexpr Routing gated_shared_experts{.shared_size = 5632, .shared_gate = true};
 constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
                                   .router_bias = true,
@@ -230,6 +257,84 @@ void adjust_dbrx(Reading& r) {
         s.understood(of_training);
 }
 
+/// Experts are as wide as intermediate_size says, the one that all tokens pass as several.
+void adjust_aria(Reading& r) {
+    const uint32_t shared = r.settings.size("moe_num_shared_experts", 1 << 10, 2, 0);
+    for (const char* of_training : {"moe_aux_loss_coeff", "moe_z_loss_coeff"})
+        r.settings.understood(of_training);
+    for (Layer& layer : r.architecture.layers) {
+        Routing& routing = layer.feed_forward.routing;
+        routing.shared_size = columns_of(r.settings, "moe_num_shared_experts", shared, routing.size);
+    }
+}
+
+/// The first two layers have no experts, and they, the last one and every fourth see all, where the file does
+/// not say.
+void adjust_flint(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    const uint32_t dense = s.size(Field::feed_forward, most_size);
+    for (size_t i = 0; i < a.layers.size(); ++i) {
+        Layer& layer = a.layers[i];
+        layer.attention.sinks = true;
+        if (!s.has("layer_types") && (i < 2 || i % 4 == 1 || i + 1 == a.layers.size()))
+            layer.attention.window = 0;
+        if (!s.has("mlp_only_layers") && i < 2) make_dense(layer, dense);
+    }
+}
+
+/// Limits of activated gates and of ups, one for each layer; null or 0: none.
+void read_limits(const Settings& s, const char* name, std::vector<Layer>& layers,
+                 GluClamp& (*clamp_of)(FeedForward&)) {
+    const nlohmann::json* list = s.find(name);
+    if (list == nullptr) return;
+    if (!list->is_array() || list->size() < layers.size()) s.wrong(name, "a number, or null, of each layer");
+    for (size_t i = 0; i < layers.size(); ++i) {
+        const nlohmann::json& limit = (*list)[i];
+        if (!limit.is_null() && (!limit.is_number() || limit < 0)) s.wrong(name, "numbers of 0 or more");
+        clamp_of(layers[i].feed_forward) = {.limit = limit.is_null() ? 0 : limit.get<float>(),
+                                            .activated = true};
+    }
+}
+
+/// Layers with a window have heads of their own number; a gate for each head (StepFun 2026). hf_text_part.cpp
+/// brings published configs to the form that transformers saves.
+void adjust_step(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    expect_layer_types(s);
+    for (const char* name :
+         {"use_moe", "norm_expert_weight", "use_moe_router_bias", "use_head_wise_attn_gate", "zero_centered"})
+        expect_flag(s, name, true, true);
+    expect_text(s, "moe_router_activation", "sigmoid");
+    expect_text(s, "att_impl_type", "GQA");
+    s.refuse(std::array{"use_rope_layers", "sink"});
+    for (const char* told : {"need_fp32_gate", "moe_layer_offset", "moe_every_n_layer", "use_qk_norm",
+                             "mtp_layer_types", "mtp_mlp_layer_types"})
+        s.understood(told);
+    const uint32_t heads = a.attention().heads,
+                   windowed = s.size("num_sliding_attention_heads", most_heads, heads);
+    s.understood("per_layer_config");  // which says that again
+    const uint32_t shared = s.size("share_expert_dim", most_size, 1280);
+    for (Layer& layer : a.layers) {
+        Attention& attention = layer.attention;
+        if (attention.window != 0) {
+            attention.heads = windowed;
+            set_heads(s, attention.kv_heads, attention.head_dim, attention);
+        }
+        attention.output_gate = Attention::OutputGate::heads;
+        if (s.has("query_pre_attn_scalar"))
+            attention.scale = float(1 / std::sqrt(s.positive("query_pre_attn_scalar")));
+        Routing& routing = layer.feed_forward.routing;
+        if (routing.experts == 0) continue;
+        routing.scale = s.number("moe_router_scaling_factor", 1);
+        routing.shared_size = shared;
+    }
+    if (!s.has("mlp_layer_types")) make_first_dense(a, 3, s.size(Field::feed_forward, most_size));
+    read_limits(s, "swiglu_limits", a.layers, [](FeedForward& f) -> GluClamp& { return f.routing.clamp; });
+    read_limits(s, "swiglu_limits_shared", a.layers, [](FeedForward& f) -> GluClamp& { return f.clamp; });
+}
+
 }  // namespace
 
 std::span<const Family> expert_families() {
@@ -336,6 +441,29 @@ std::span<const Family> expert_families() {
          .window = {Layers::all},
          .routing = &laguna_experts,
          .adjust = adjust_laguna},
+        {.name = "aria_text",
+         .tensors = {aria_rows, hf::shared_experts, hf::frame, hf::attention},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .feed_forward_bias = mlp_bias,
+         .routing = &granite_experts,
+         .adjust = adjust_aria},
+        {.name = "flint",
+         .tensors = {flint_rows, hf::experts, hf::frame, hf::attention, hf::gated, hf::qk_norms},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .qk_norm = QkNorm::Group::head,
+         .full_layers = Family::FullLayers::rest,
+         .window = {Layers::all},
+         .routing = &sigmoid_experts,
+         .adjust = adjust_flint},
+        {.name = "step3p5",
+         .tensors = {step_rows, hf::frame_plus_one, hf::frame, hf::attention, hf::gated},
+         .qk_norm = QkNorm::Group::head,
+         .local_rope_base = 1e4,
+         .window = {Layers::all},
+         .routing = &step_experts,
+         .adjust = adjust_step},
         {.name = "granitemoe",
          .tensors = {hf::granite_moe, hf::frame, hf::attention},
          .qkv_bias = attention_bias,

@@ -114,6 +114,33 @@ void adjust_gemma4(Reading& r) {
     }
 }
 
+#define LAYER "model.layers.#."
+constexpr TensorRow muse_glimmer_rows[] = {
+    {Role::output_norm, "model.norm.weight"},
+    {Role::attention_gate, LAYER "self_attn.gate_proj.weight"},
+};
+#undef LAYER
+
+/// As Gemma 2, with gated heads, normed embeddings, and q and k normed without weights. Layers without a
+/// window, every fourth from the last one on where the file does not say, do not rotate.
+void adjust_muse_glimmer(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    const size_t count = a.layers.size();
+    a.logit_soft_cap = s.number("final_logit_softcapping", 20);
+    a.logit_scale = s.number("output_multiplier", 0.19611613513818404);
+    a.post_epsilon = s.number("post_norm_eps", 1e-8);
+    r.synthesised[{Role::embedding_norm}].assign(a.hidden, 1.0f);
+    for (size_t i = 0; i < count; ++i) {
+        Attention& attention = a.layers[i].attention;
+        attention.output_gate = Attention::OutputGate::elements;
+        r.synthesised[{Role::q_norm, int32_t(i)}].assign(attention.head_dim,
+                                                         s.number("qk_scale_factor", 3.87));
+        r.synthesised[{Role::k_norm, int32_t(i)}].assign(attention.head_dim, 1.0f);
+        if (!s.has("layer_types") && (count - 1 - i) % 4 == 0) attention.window = 0;
+    }
+}
+
 }  // namespace
 
 std::span<const Family> gemma_families() {
@@ -181,6 +208,17 @@ std::span<const Family> gemma_families() {
          .root_embedding_scale = true,
          .layer_numbers = gemma4_numbers,
          .adjust = adjust_gemma4},
+        {.name = "muse_glimmer_text",
+         .tensors = {muse_glimmer_rows, hf::gemma2, hf::frame, hf::attention, hf::gated},
+         .placement = NormPlacement::sandwich,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .qk_norm = QkNorm::Group::head,
+         .full_layers = Family::FullLayers::rest,
+         .rope_by_layer = true,
+         .window = {Layers::all},
+         .embedding_norm = true,
+         .adjust = adjust_muse_glimmer},
     };
     return families;
 }

@@ -2,8 +2,8 @@
 #include "hf_text_part.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
+#include <sstream>
 
 namespace scoria {
 namespace {
@@ -25,13 +25,29 @@ constexpr TextPart parts[] = {
     {"qwen2_vl_text", "qwen2"},
     {"qwen2_5_vl", "qwen2"},
     {"qwen2_5_vl_text", "qwen2"},
+    {"qwen2_5_omni_text", "qwen2"},
     {"qwen3_vl_text", "qwen3"},
     {"mimo", "qwen2"},  // MiMo 7B; its layers behind the last guess further tokens
     {"qwen3_5", "qwen3_5_text"},
     {"qwen3_5_moe", "qwen3_5_moe_text"},
     {"qwen3_vl_moe_text", "qwen3_moe", R"({"norm_topk_prob": true})"},
+    {"qwen3_omni_moe_text", "qwen3_moe", R"({"norm_topk_prob": true})"},
     {"glm4v_text", "glm4", R"({"attention_bias": true, "partial_rotary_factor": 1.0})"},
     {"glm4v_moe_text", "glm4_moe", R"({"attention_bias": true, "partial_rotary_factor": 0.5})"},
+    {"glm_ocr_text", "glm4", R"({"attention_bias": false, "partial_rotary_factor": 1.0})"},
+    {"apertus1p5_text", "apertus", R"({"vocab_size": 266752})"},
+    {"aria_text", "aria_text", R"({"rms_norm_eps": 1e-6, "moe_num_experts": 8, "moe_topk": 2})"},
+    {"aria_moe_lm", "aria_text", R"({"rms_norm_eps": 1e-6, "moe_num_experts": 8, "moe_topk": 2})"},
+    {"phi4_multimodal", "phi3"},
+    {"phi4mm", "phi3"},
+    {"step3p5", "step3p5", R"({"rms_norm_eps": 1e-5})"},
+    {"granite4_vision_text", "granite"},
+    {"granite_docling_text", "granite",
+     R"({"embedding_multiplier": 12.0, "logits_scaling": 4.0, "residual_multiplier": 0.263,
+         "attention_multiplier": 0.015625, "tie_word_embeddings": true})"},
+    {"hunyuan_vl", "hunyuan_v1_dense"},
+    {"hunyuan_vl_text", "hunyuan_v1_dense"},
+    {"deepseek_ocr2_text", "deepseek_ocr2_text", R"({"rms_norm_eps": 1e-6})"},
     {"paddleocr_vl_text", "ernie4_5", R"({"rope_interleave": false})"},
     {"mllama_text_model", "mllama_text_model",
      R"({"vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 40,
@@ -54,6 +70,48 @@ constexpr TextPart parts[] = {
 };
 #undef GEMMA4
 
+/// Step 3.5 as published: lists that go on for layers which guess further tokens, bases and shares of
+/// rotation by layer where transformers has them by type, and its own names for the rest.
+void name_step_fields(nlohmann::json& text) {
+    using nlohmann::json;
+    const auto take = [&](const char* name) {
+        const json value = text.value(name, json());
+        text.erase(name);
+        return value;
+    };
+    const json types = text.value("layer_types", json()), count = text.value("num_hidden_layers", json());
+    if (!types.is_array() || !count.is_number_unsigned() || count > types.size()) return;
+    const auto layers = count.get<size_t>();
+    const json all = text;
+    for (const auto& [name, value] : all.items())
+        if (value.is_array() && value.size() >= types.size())
+            text[name] = json(value.begin(), value.begin() + std::ptrdiff_t(layers));
+    if (!text.contains("rope_parameters")) {
+        const json bases = take("rope_theta"), shares = take("partial_rotary_factors"),
+                   scaling = take("rope_scaling");
+        take("yarn_only_types");  // full_attention
+        json& ropes = text["rope_parameters"] = json::object();
+        for (size_t i = 0; i < layers; ++i) {
+            if (!types[i].is_string() || ropes.contains(types[i].get<std::string>())) continue;
+            json& rope = ropes[types[i].get<std::string>()] = {{"rope_type", "default"}};
+            // A list that is too short is no number.
+            for (const auto& [name, list] :
+                 {std::pair{"rope_theta", &bases}, {"partial_rotary_factor", &shares}})
+                if (!list->is_null()) rope[name] = i < list->size() && list->is_array() ? (*list)[i] : *list;
+            if (types[i] == "full_attention" && scaling.is_object()) rope.update(scaling);
+        }
+    }
+    if (text.value("attention_other_setting", json()).is_object())
+        text["num_sliding_attention_heads"] =
+            take("attention_other_setting").value("num_attention_heads", json());
+    if (text.value("moe_layers_enum", json()).is_string()) {
+        text["mlp_layer_types"] = json(layers, "dense");
+        std::istringstream numbers(take("moe_layers_enum").get<std::string>());
+        for (size_t layer; numbers >> layer; numbers.ignore())
+            if (layer < layers) text["mlp_layer_types"][layer] = "sparse";
+    }
+}
+
 /// Of those that have a model_type in common with others and are computed otherwise.
 std::string family_of(const nlohmann::json& config, std::string model_type) {
     const auto is = [&](const char* name, const nlohmann::json& value) {
@@ -61,6 +119,7 @@ std::string family_of(const nlohmann::json& config, std::string model_type) {
         return found != config.end() && *found == value;
     };
     if (config.contains("draft_vocab_size")) return "eagle3";
+    if (model_type == "deepseek_v2" && is("use_mla", false)) return "deepseek_ocr2_text";
     if (model_type == "bert" && is("position_embedding_type", "alibi")) return "jina_bert_v2";
     if (model_type == "t5" && is("architectures", {"T5EncoderModel"})) return "t5_encoder";
     return model_type;
@@ -70,10 +129,18 @@ std::string family_of(const nlohmann::json& config, std::string model_type) {
 
 nlohmann::json text_part(nlohmann::json config) {
     nlohmann::json text = config;
-    if (const auto inner = config.find("text_config"); inner != config.end() && inner->is_object()) {
-        text = *inner;
+    // Qwen-Omni's is a part of a part; DeepSeek's of OCR does not say its type.
+    for (const auto& [section, type] : {std::pair{"thinker_config", ""},
+                                        {"language_config", "deepseek_v2"},
+                                        {"llm_config", ""},
+                                        {"text_config", ""}}) {
+        const auto found = text.find(section);
+        if (found == text.end() || !found->is_object()) continue;
+        nlohmann::json inner = *found;
+        if (*type && !inner.contains("model_type")) inner["model_type"] = type;
         for (const char* shared : {"tie_word_embeddings", "quantization_config"})
-            if (config.contains(shared)) text[shared] = config[shared];
+            if (text.contains(shared)) inner[shared] = text[shared];
+        text = std::move(inner);
     }
     // What a draft's layer is, in the form of speculators.
     if (const auto inner = text.find("transformer_layer_config"); inner != text.end() && inner->is_object())
@@ -81,6 +148,7 @@ nlohmann::json text_part(nlohmann::json config) {
     const auto type = text.find("model_type");
     if (type == text.end() || !type->is_string()) return config;
     *type = family_of(text, *type);
+    if (*type == "step3p5") name_step_fields(text);
     if (*type == "dbrx")
         for (const char* section : {"attn_config", "ffn_config"}) {
             const nlohmann::json fields = text.value(section, nlohmann::json::object());
@@ -92,7 +160,12 @@ nlohmann::json text_part(nlohmann::json config) {
     const auto part = std::ranges::find(parts, type->get<std::string_view>(), &TextPart::model_type);
     if (part == std::end(parts)) return text;
     text["model_type"] = part->family;
-    for (const char* of_images : {"vision_config", "vision_token_id"}) text.erase(of_images);
+    // Of images and sounds, and of the latent attention that DeepSeek's parts for texts have not.
+    for (const char* beside :
+         {"vision_config", "vision_token_id", "audio_config", "audio_processor", "embd_layer",
+          "img_processor", "speech_lora", "vision_lora", "sam_config", "use_mla", "kv_lora_rank",
+          "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "lm_head", "rm_head"})
+        text.erase(beside);
     const nlohmann::json fields = nlohmann::json::parse(part->fields);
     for (const auto& [name, value] : fields.items())
         if (!text.contains(name)) text[name] = value;
@@ -108,20 +181,38 @@ std::string text_part_name(std::string name) {
                                                                      {"roberta_prelayernorm.", "roberta."}};
     for (const auto& [own, common] : kin)
         if (name.starts_with(own)) return std::string(common) + name.substr(own.size());
+    // Of Phi-4, beside what images and sounds add to it.
+    constexpr std::string_view base = ".base_layer";
+    if (const size_t at = name.find(base); at != name.npos) name.erase(at, base.size());
+    constexpr std::string_view thinker = "thinker.";  // Qwen-Omni's, beside what talks
+    if (name.starts_with(thinker)) name.erase(0, thinker.size());
     for (const std::string_view from :
          {"model.language_model.", "language_model.model.", "model.text_model."})
         if (name.starts_with(from)) return "model." + name.substr(from.size());
-    constexpr std::string_view head = "language_model.lm_head.";
-    return name.starts_with(head) ? name.substr(head.size() - std::string_view("lm_head.").size()) : name;
+    constexpr std::string_view whole = "language_model.";
+    for (const std::string_view part : {"lm_head.", "backbone."})
+        if (name.starts_with(whole) && name.substr(whole.size()).starts_with(part))
+            return name.substr(whole.size());
+    return name;
 }
 
 bool is_of_images(std::string_view tensor) {
-    constexpr std::array<std::string_view, 11> places = {
-        "visual.",       "vision_tower.",    "vision_model.", "multi_modal_projector.",
-        "embed_vision.", "vision_embedder.", "audio_tower.",  "embed_audio.",
-        "connector.",    "mlp_AR.",          "image_newline"};
+    constexpr std::string_view places[] = {"visual.",           "vision_tower.",
+                                           "vision_model.",     "multi_modal_projector.",
+                                           "embed_vision.",     "vision_embedder.",
+                                           "audio_tower.",      "embed_audio.",
+                                           "connector.",        "mlp_AR.",
+                                           "image_newline",     "vit.",
+                                           "sam_model.",        "qwen2_model.",
+                                           "projector.",        "view_seperator",
+                                           "talker.",           "token2wav.",
+                                           "code2wav.",         "vision_encoder.",
+                                           "aligner.",          "vision_projection",
+                                           "vision_adapter.",   "vit_large_projector.",
+                                           "vision_projector.", "mlp1."};
     const std::string_view inner = tensor.starts_with("model.") ? tensor.substr(6) : tensor;
-    return std::ranges::any_of(places, [&](std::string_view place) { return inner.starts_with(place); });
+    return tensor.find(".lora_") != tensor.npos ||  // of Phi-4
+           std::ranges::any_of(places, [&](std::string_view place) { return inner.starts_with(place); });
 }
 
 }  // namespace scoria

@@ -304,6 +304,66 @@ CONFIGS = {
                       vision_config=VISION | dict(image_size=28)),
     "paddleocr_vl": dict(text_config=BASE | dict(rope_parameters=AXES | {"mrope_section": [2, 3, 3]}, use_bias=True), vision_config=dict(
         hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, image_size=28, patch_size=14)),
+    "glm_ocr": dict(text_config=BASE | dict(rope_parameters=AXES | {"mrope_section": [2, 3, 3]}),
+                    vision_config=VISION | dict(image_size=28)),
+    "hunyuan_vl": dict(text_config=BASE | dict(rope_parameters=AXES | {"rope_type": "dynamic", "alpha": 3.0, "factor": 1.0}),
+                       vision_config=dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
+                                          text_hidden_size=48, out_hidden_size=48)),
+    "qwen2_5_omni_thinker": dict(text_config=SAME | dict(rope_parameters=AXES), vision_config=VISION | dict(out_hidden_size=64),
+                                 audio_config=dict(d_model=32, encoder_layers=1, encoder_attention_heads=2, encoder_ffn_dim=32,
+                                                   output_dim=64)),
+    "qwen3_omni_moe_thinker": dict(
+        text_config=BASE | dict(rope_parameters=AXES | {"mrope_interleaved": True}, num_experts=4, num_experts_per_tok=2,
+                                moe_intermediate_size=24),
+        vision_config=VISION | dict(num_position_embeddings=16, deepstack_visual_indexes=[0]),
+        audio_config=dict(d_model=32, encoder_layers=1, encoder_attention_heads=2, encoder_ffn_dim=32, output_dim=48)),
+    "deepseek_ocr2": dict(
+        text_config=SAME | dict(num_key_value_heads=4, n_routed_experts=6, n_shared_experts=2, num_experts_per_tok=2,
+                                moe_intermediate_size=24, mlp_layer_types=["dense", "sparse"], routed_scaling_factor=1.5),
+        vision_config=dict(
+            sam_config=dict(hidden_size=32, num_hidden_layers=1, num_attention_heads=2, output_channels=8, global_attn_indexes=[0]),
+            encoder_config=dict(hidden_size=32, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2,
+                                intermediate_size=32))),
+    "granite_docling": dict(
+        text_config=SAME | GRANITE, vision_config=dict(
+            hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, image_size=28, patch_size=14,
+            out_hidden_size=64, deepstack_visual_indexes=[0], scale_factor=2)),
+    "phi4_multimodal": {k: v for k, v in SAME.items() if k != "rope_parameters"} | dict(
+        pad_token_id=0, original_max_position_embeddings=40, rope_parameters=dict(
+            rope_type="longrope", rope_theta=1e4, short_factor=[1.0 + i / 4 for i in range(8)], long_factor=[8.0] * 8,
+            original_max_position_embeddings=40),
+        vision_config=dict(hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, image_size=28,
+                           patch_size=14),
+        audio_config=dict(hidden_size=32, intermediate_size=32, num_blocks=1, num_attention_heads=2,
+                          ext_pw_out_channel=32, nemo_conv_channels=32)),
+    "nanbeige": BASE | dict(num_loops=3),
+    "nanbeige-unnormed": BASE | dict(num_loops=2, skip_loop_final_norm=True),
+    "muse_glimmer": dict(
+        text_config=BASE | dict(num_hidden_layers=4, sliding_window=7, final_logit_softcapping=3.0, qk_scale_factor=1.7,
+                                output_multiplier=0.6, post_norm_eps=0.3),
+        vision_config=dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2),
+        out_hidden_size=128, projector_hidden_size=32),
+    "muse_glimmer-as-published": dict(
+        text_config=BASE | dict(num_hidden_layers=5, sliding_window=7),
+        vision_config=dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2),
+        out_hidden_size=128, projector_hidden_size=32),
+    "apertus1p5_text": BASE | dict(hidden_act="xielu", output_vocab_size=50),
+    "aria_text": SAME | dict(moe_num_experts=6, moe_topk=2, intermediate_size=24),
+    "flint": BASE | dict(num_hidden_layers=4, sliding_window=7, layer_types=TYPES, mlp_only_layers=[0], num_experts=6,
+                         num_experts_per_tok=2, moe_intermediate_size=24, shared_expert_intermediate_size=40),
+    "flint-as-published": BASE | dict(num_hidden_layers=5, sliding_window=7, num_experts=6, num_experts_per_tok=2,
+                                      moe_intermediate_size=24, shared_expert_intermediate_size=40, norm_topk_prob=False),
+    "step3p7": dict(
+        text_config=BASE | dict(
+            num_hidden_layers=4, sliding_window=7, layer_types=TYPES[2:] + TYPES[1:3], mlp_layer_types=["dense"] + ["sparse"] * 3,
+            num_sliding_attention_heads=6, n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=24, share_expert_dim=40,
+            moe_router_scaling_factor=1.5, swiglu_limits=[None, 0.3, 0.0, 0.2], swiglu_limits_shared=[0.4, 0.3, None, 0.0],
+            pad_token_id=0, rope_parameters={"full_attention": dict(
+                rope_type="llama3", rope_theta=5e5, partial_rotary_factor=0.5, factor=4.0, low_freq_factor=1.0,
+                high_freq_factor=4.0, original_max_position_embeddings=40),
+                                             "sliding_attention": ROPE}),
+        vision_config=dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, image_size=28,
+                           patch_size=14, max_position_embeddings=4)),
     "smolvlm": dict(text_config=BASE | dict(model_type="llama", pad_token_id=0), vision_config=dict(
         hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, image_size=28, patch_size=14)),
     "mistral3": dict(text_config=BASE | dict(model_type="mistral", sliding_window=None), vision_config=PIXTRAL),
@@ -314,7 +374,9 @@ CONFIGS = {
         vision_config=PIXTRAL),
 }
 IMAGES = ("visual.", "vision_tower.", "vision_model.", "mlp_AR.", "multi_modal_projector.", "model.visual.", "model.vision_tower.",
-          "model.multi_modal_projector.", "model.vision_model.", "model.connector.", "model.embed_vision.", "model.vision_embedder.")
+          "model.multi_modal_projector.", "model.vision_model.", "model.connector.", "model.embed_vision.", "model.vision_embedder.",
+          "audio_tower.", "vit.", "vit_large_projector.", "model.vision_adapter.", "model.vision_projection.",
+          "model.embed_tokens_extend.", "model.sam_model.", "model.qwen2_model.", "model.projector.", "model.view_seperator")
 
 
 CONSTANTS = ("act_fn.beta", "act_fn.eps", "encoder.embed_positions.weight")
@@ -323,10 +385,31 @@ CONSTANTS = ("act_fn.beta", "act_fn.eps", "encoder.embed_positions.weight")
 FLOAT32 = torch.float32, torch.Tensor.float
 
 
+class Normed(torch.nn.Module):
+    def __init__(self, layer, norm):
+        super().__init__()
+        self.layer, self.norm = layer, norm
+
+    def forward(self, x, **others):
+        return self.norm(self.layer(x, **others))
+
+
+def repeated(model, loops, normed):
+    """Nanbeige 4.2, whose class transformers has not: a Llama that runs its layers so often, normed between."""
+    layers = list(model.model.layers)
+    run = layers[:-1] + [Normed(layers[-1], model.model.norm) if normed else layers[-1]]
+    model.model.layers = torch.nn.ModuleList(run * (loops - 1) + layers)
+    model.config.num_hidden_layers *= loops
+
+
+
 def made(name, fields):
-    kind = (AutoModelForImageTextToText if "vision_config" in fields else
+    kind = (AutoModelForImageTextToText if "vision_config" in fields and name != "phi4_multimodal" else
             AutoModelForMaskedLM if re.search("bert(?!-decoder)|jina|^(ernie$|data2vec|roformer|mpnet|electra)", name) else AutoModelForCausalLM)
     fields = dict(fields)
+    loops = {key: fields.pop(key) for key in ("num_loops", "skip_loop_final_norm") if key in fields}
+    if loops:
+        fields["model_type"] = "llama"
     config = AutoConfig.for_model(fields.pop("model_type", name.split("-")[0]), **fields)
     with tempfile.TemporaryDirectory() as folder:
         kind.from_config(config).save_pretrained(folder)
@@ -337,15 +420,17 @@ def made(name, fields):
         model = kind.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager").eval()
         for part in (model.config, model.config.get_text_config()):
             part._experts_implementation = "eager"
+        saved = json.load(open(folder + "/config.json")) | loops | ({"model_type": "nanbeige"} if loops else {})
+        if loops:
+            repeated(model, loops["num_loops"], not loops.get("skip_loop_final_norm"))
         torch.set_default_dtype(torch.float64)  # of constants that some classes make as they run
         # What classes compute in float32 whatever the weights are.
         torch.float32, torch.Tensor.float = torch.float64, torch.Tensor.double
         with torch.no_grad():
-            logits = model(input_ids=torch.tensor([IDS])).logits[0].numpy()
+            logits = model(input_ids=torch.tensor([IDS]), **({"use_cache": False} if loops else {})).logits[0].numpy()
         torch.float32, torch.Tensor.float = FLOAT32
         torch.set_default_dtype(torch.float32)
-        saved = json.load(open(folder + "/config.json"))
-    for other in ("vision_config", "transformers_version", "dtype", "architectures"):
+    for other in ("vision_config", "audio_config", "transformers_version", "dtype", "architectures"):
         saved.pop(other, None)
     return {"name": name, "config": saved, "ids": IDS,
             "tensors": {k: list(v.shape) for k, v in tensors.items() if not k.startswith(IMAGES) and not k.endswith(CONSTANTS)},

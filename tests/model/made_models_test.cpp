@@ -38,7 +38,7 @@ std::optional<Model> as_gguf(const Model& model, const std::filesystem::path& fo
 
 TEST_CASE("reference: families without fixtures have the logits of transformers") {
     const std::vector<MadeModel> all = made_models();
-    CHECK(all.size() == 122);
+    CHECK(all.size() == 138);
     for (const MadeModel& made : all) {
         CAPTURE(made.name);
         const TemporaryFolder folder(made.folder);
@@ -58,6 +58,104 @@ TEST_CASE("reference: families without fixtures have the logits of transformers"
             else
                 CHECK(largest_error(result.last_hidden, again.last_hidden) <= made_error);
         }
+    }
+}
+
+TEST_CASE("reference: configs and names as published are the models that transformers saves") {
+    using nlohmann::json;
+    const auto prefix = [](HfFolder& folder, const std::string& before) {
+        const auto tensors = std::exchange(folder.tensors, {});
+        for (const auto& [name, tensor] : tensors) folder.tensors[before + name] = tensor;
+    };
+    const auto thinks = [&](HfFolder& folder) {
+        json& text = folder.config["text_config"];
+        text["rope_scaling"] = text["rope_parameters"];
+        text["rope_scaling"]["interleaved"] = true;
+        text["rope_theta"] = text["rope_parameters"]["rope_theta"];
+        text.erase("rope_parameters");
+        folder.config = {
+            {"model_type", "qwen"}, {"thinker_config", folder.config}, {"talker_config", json::object()}};
+        prefix(folder, "thinker.");
+        for (const char* other : {"thinker.visual.x", "talker.x", "token2wav.x", "code2wav.x"})
+            folder.add(other, {3});
+    };
+    const auto of_internvl = [&](HfFolder& folder) {
+        folder.config = {{"model_type", "internvl_chat"}, {"llm_config", folder.config}};
+        prefix(folder, "language_model.");
+        for (const char* other : {"mlp1.0.weight", "vision_model.x"}) folder.add(other, {3});
+    };
+    const auto of_ocr = [&](HfFolder& folder) {
+        json text = folder.config["text_config"];
+        for (const char* not_said : {"model_type", "mlp_layer_types", "head_dim", "rope_parameters"})
+            text.erase(not_said);
+        text.update({{"use_mla", false},
+                     {"kv_lora_rank", nullptr},
+                     {"q_lora_rank", nullptr},
+                     {"v_head_dim", 0},
+                     {"qk_nope_head_dim", 0},
+                     {"qk_rope_head_dim", 0},
+                     {"lm_head", true},
+                     {"rm_head", false},
+                     {"n_group", 1},
+                     {"topk_group", 1},
+                     {"first_k_dense_replace", 1}});
+        folder.config = {{"model_type", "deepseek_vl_v2"}, {"language_config", text}};
+        folder.add("model.sam_model.x", {3});
+    };
+    const auto of_step = [&](HfFolder& folder) {
+        json text = folder.config["text_config"];
+        text["rope_scaling"] = text["rope_parameters"]["full_attention"];
+        for (const char* by_layer : {"rope_theta", "partial_rotary_factor"})
+            text["rope_scaling"].erase(by_layer);
+        for (const char* not_said : {"rope_parameters", "mlp_layer_types", "num_sliding_attention_heads",
+                                     "per_layer_config", "query_pre_attn_scalar", "num_key_value_heads"})
+            text.erase(not_said);
+        for (const char* list : {"layer_types", "swiglu_limits", "swiglu_limits_shared"})
+            text[list].push_back(text[list][0]);  // of the layer that guesses ahead
+        text.update({{"num_attention_groups", 2},
+                     {"num_nextn_predict_layers", 1},
+                     {"moe_layers_enum", "1,2,3"},
+                     {"rope_theta", {5e5, 1e4, 1e4, 5e5, 5e5}},
+                     {"partial_rotary_factors", {0.5, 1.0, 1.0, 0.5, 0.5}},
+                     {"attention_other_setting", {{"num_attention_heads", 6}}}});
+        text["rope_theta"][3] = 1e4;
+        text["partial_rotary_factors"][3] = 1.0;
+        folder.config = text;
+        folder.add("model.layers.4.mtp.weight", {3});
+    };
+    const auto of_phi = [&](HfFolder& folder) {
+        folder.config["model_type"] = "phi4mm";
+        folder.config["speech_lora"] = folder.config["embd_layer"] = {{"r", 2}};
+        const auto tensors = std::exchange(folder.tensors, {});
+        for (const auto& [name, tensor] : tensors) {
+            std::string with = name;
+            if (const size_t at = name.find("_proj.weight"); at != name.npos) {
+                with.insert(at + 5, ".base_layer");
+                folder.add(name.substr(0, at + 5) + ".lora_A.vision.weight", {3});
+            }
+            folder.tensors[with] = tensor;
+        }
+    };
+    struct Case {
+        const char* name;
+        std::function<void(HfFolder&)> change;
+    };
+    const Case cases[] = {{"qwen2_5_omni_thinker", thinks},
+                          {"qwen3_omni_moe_thinker", thinks},
+                          {"internlm3", of_internvl},
+                          {"deepseek_ocr2", of_ocr},
+                          {"step3p7", of_step},
+                          {"phi4_multimodal", of_phi}};
+    for (const Case& c : cases) {
+        CAPTURE(c.name);
+        MadeModel made = made_model(c.name);
+        const TemporaryFolder folder(made.folder);
+        c.change(made.folder);
+        const TemporaryFolder published(made.folder);
+        const Model ours = open_model(folder.path()), its = open_model(published.path());
+        CHECK(ours.architecture == its.architecture);
+        CHECK(ours.weights.size() == its.weights.size());
+        CHECK(std::ranges::all_of(its.unused, [&](const auto& each) { return is_spare(its, each); }));
     }
 }
 

@@ -282,7 +282,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("what encoders of BERT's kin, DBRX and Llama's images may say and this build does not compute") {
+TEST_CASE("what encoders of BERT's kin, DBRX and others may say and this build does not compute") {
     struct Case {
         const char *name, *patch, *refusal;
     };
@@ -292,6 +292,13 @@ TEST_CASE("what encoders of BERT's kin, DBRX and Llama's images may say and this
         {"dbrx", R"({"ffn_config": {"ffn_act_fn": {"name": "none"}}})", "name: expected one of"},
         {"mllama", R"({"text_config": {"cross_attention_layers": [1, 4]}})",
          "cross_attention_layers: expected numbers of layers"},
+        {"nanbeige", R"({"enable_mhc": true})", "enable_mhc: this build cannot honour it"},
+        {"nanbeige", R"({"num_loops": 5000})", "num_loops: expected"},
+        {"step3p7", R"({"text_config": {"swiglu_limits": [1, 2, -1, 3]}})",
+         "swiglu_limits: expected numbers of 0 or more"},
+        {"step3p7", R"({"text_config": {"sink": true}})", "sink: this build cannot honour it"},
+        {"deepseek_ocr2", R"({"text_config": {"topk_method": "noaux_tc"}})", "topk_method: expected greedy"},
+        {"apertus1p5_text", R"({"output_vocab_size": 65})", "output_vocab_size: expected"},
         {"ernie", R"({"use_task_id": true})", "use_task_id"},
         {"roformer", R"({"rotary_value": true})", "rotary_value"},
         {"albert", R"({"num_hidden_groups": 2})", "num_hidden_groups: expected 1"},
