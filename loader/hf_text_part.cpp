@@ -197,19 +197,33 @@ std::string text_part_name(std::string name) {
 }
 
 bool is_of_images(std::string_view tensor) {
-    constexpr std::string_view places[] = {"visual.",           "vision_tower.",
-                                           "vision_model.",     "multi_modal_projector.",
-                                           "embed_vision.",     "vision_embedder.",
-                                           "audio_tower.",      "embed_audio.",
-                                           "connector.",        "mlp_AR.",
-                                           "image_newline",     "vit.",
-                                           "sam_model.",        "qwen2_model.",
-                                           "projector.",        "view_seperator",
-                                           "talker.",           "token2wav.",
-                                           "code2wav.",         "vision_encoder.",
-                                           "aligner.",          "vision_projection",
-                                           "vision_adapter.",   "vit_large_projector.",
-                                           "vision_projector.", "mlp1."};
+    constexpr std::string_view places[] = {"visual.",
+                                           "vision_tower.",
+                                           "vision_model.",
+                                           "multi_modal_projector.",
+                                           "embed_vision.",
+                                           "vision_embedder.",
+                                           "audio_tower.",
+                                           "embed_audio.",
+                                           "connector.",
+                                           "mlp_AR.",
+                                           "image_newline",
+                                           "vit.",
+                                           "sam_model.",
+                                           "qwen2_model.",
+                                           "projector.",
+                                           "view_seperator",
+                                           "talker.",
+                                           "token2wav.",
+                                           "code2wav.",
+                                           "vision_encoder.",
+                                           "aligner.",
+                                           "vision_projection",
+                                           "vision_adapter.",
+                                           "vit_large_projector.",
+                                           "vision_projector.",
+                                           "mlp1.",
+                                           "embed_tokens_extend."};
     const std::string_view inner = tensor.starts_with("model.") ? tensor.substr(6) : tensor;
     return tensor.find(".lora_") != tensor.npos ||  // of Phi-4
            std::ranges::any_of(places, [&](std::string_view place) { return inner.starts_with(place); });
