@@ -2,6 +2,7 @@
 // the result ring and the penalty ring ready for the next step. One workgroup per row; no sort.
 #version 460
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "workgroup.glsl"
 #include "numerics.glsl"
 #include "philox.glsl"
@@ -10,6 +11,7 @@
 #include "sampler.h"
 
 layout(constant_id = SAMPLE_GREEDY) const bool GREEDY = false;
+layout(constant_id = SAMPLE_LOADS) const uint LOADS = 1;
 
 layout(binding = 0) buffer Sampler { uint sampler_words[]; };
 layout(binding = 1) readonly buffer Scratch { uint scratch[]; };
@@ -29,26 +31,35 @@ uint fraction(const float value) { return uint(max(value, 0.0) * 4294967296.0); 
 // Locally typical: -ln p - entropy is the distance of max - x from its mean, since ln of the sum cancels.
 // Sums run over all logits, in an order that does not depend on the list's.
 Survivors with_mean(Survivors s) {
+    const bool has_list = use_list;
+    use_list = false;
     s.origin = from_sort_key(s.most);
     float weights = 0.0, distances = 0.0;
-    for (uint i = wg_lane(); i < push.vocab; i += gl_WorkGroupSize.x) {
-        const uint key = key_of(i);
-        if (key == 0 || !survives(s, key, i)) continue;
-        const float below = key == s.most ? 0.0 : s.origin - from_sort_key(key), weight = exp_safe(-below);
-        weights += weight;
-        if (weight > 0.0) distances += weight * below;
+    for (uint n = wg_lane(); n < push.vocab; n += LOADS * LANES) {
+        load_keys(n, push.vocab);
+        for (uint i = n; i < min(n + LOADS * LANES, push.vocab); i += LANES) {
+            const uint key = next_key();
+            if (key == 0 || !survives(s, key, i)) continue;
+            const float below = key == s.most ? 0.0 : s.origin - from_sort_key(key), weight = exp_safe(-below);
+            weights += weight;
+            if (weight > 0.0) distances += weight * below;
+        }
     }
     weights = wg_add(weights);
     s.mean = wg_add(distances) / weights;
+    use_list = has_list;
     return s;
 }
 
 // The largest may have gone.
 Survivors with_most(Survivors s) {
     uint most = 0;
-    for (uint n = wg_lane(); n < candidates(); n += gl_WorkGroupSize.x) {
-        const uint i = candidate(n), key = key_of(i);
-        if (survives(s, key, i)) most = max(most, key);
+    for (uint n = wg_lane(); n < candidates(); n += LOADS * LANES) {
+        load_keys(n, candidates());
+        for (uint m = n; m < min(n + LOADS * LANES, candidates()); m += LANES) {
+            const uint key = next_key();
+            if (survives(s, key, candidate(m))) most = max(most, key);
+        }
     }
     s.most = wg_max(most);
     return s;
@@ -58,16 +69,22 @@ Survivors with_most(Survivors s) {
 Survivors without_top(Survivors s, const float mass) {
     const float least = setting(SAMPLER_XTC_THRESHOLD) * mass * 2147483648.0;
     uint last = 0;  // its key, inverted
-    for (uint n = wg_lane(); n < candidates(); n += gl_WorkGroupSize.x) {
-        const uint i = candidate(n), key = key_of(i);
-        if (survives(s, key, i) && float(mass_of(key, s.most, 1.0)) >= least) last = max(last, ~key);
+    for (uint n = wg_lane(); n < candidates(); n += LOADS * LANES) {
+        load_keys(n, candidates());
+        for (uint m = n; m < min(n + LOADS * LANES, candidates()); m += LANES) {
+            const uint key = next_key();
+            if (survives(s, key, candidate(m)) && float(mass_of(key, s.most, 1.0)) >= least) last = max(last, ~key);
+        }
     }
     last = wg_max(last);
     if (last == 0) return s;
     uint index = 0;  // and 1
-    for (uint n = wg_lane(); n < candidates(); n += gl_WorkGroupSize.x) {
-        const uint i = candidate(n), key = key_of(i);
-        if (key == ~last && survives(s, key, i)) index = max(index, i + 1);
+    for (uint n = wg_lane(); n < candidates(); n += LOADS * LANES) {
+        load_keys(n, candidates());
+        for (uint m = n; m < min(n + LOADS * LANES, candidates()); m += LANES) {
+            const uint i = candidate(m), key = next_key();
+            if (key == ~last && survives(s, key, i)) index = max(index, i + 1);
+        }
     }
     s.top_key = ~last;
     s.top_first = wg_max(index) - 1;
@@ -77,11 +94,12 @@ Survivors without_top(Survivors s, const float mass) {
 
 // What follows one another, each with its searches.
 #define MIROSTAT 0u  // its bound, in place of all other filters
-#define TOP_K 1u
-#define TYPICAL 2u
-#define TOP_P 3u
-#define XTC 4u
-#define DRAW 5u
+#define BLOCKS 1u    // of top-k: the k-th of the blocks' largest, below which none of the k can be
+#define TOP_K 2u
+#define TYPICAL 3u
+#define TOP_P 4u
+#define XTC 5u
+#define DRAW 6u
 
 // The token; `mu` becomes mirostat's next state.
 uint draw(const uint most, const uint position, inout float mu) {
@@ -97,7 +115,8 @@ uint draw(const uint most, const uint position, inout float mu) {
     uint found_last = 0;
     [[dont_unroll]] for (uint stage = MIROSTAT; stage <= DRAW; ++stage) {
         if (stage != DRAW && mirostat != (stage == MIROSTAT)) continue;
-        if (stage == TOP_K && (top_k == 0 || top_k >= push.vocab)) continue;
+        if ((stage == BLOCKS || stage == TOP_K) && (top_k == 0 || top_k >= push.vocab)) continue;
+        if (stage == BLOCKS && top_k > min(push.blocks, LIST)) continue;
         if (stage == TYPICAL && part >= 1.0) continue;
         if (stage == TOP_P && top_p >= 1.0) continue;
         if (stage == TYPICAL) s = with_mean(s);
@@ -106,7 +125,9 @@ uint draw(const uint most, const uint position, inout float mu) {
             if (bound != 0) s = bounded(s, bound);
             if (excludes < 1.0 && random.y >= fraction(excludes)) continue;
         }
-        const bool sums = stage == MIROSTAT || stage == XTC, narrows = !sums && stage != DRAW, counts = stage == TOP_K;
+        const bool sums = stage == MIROSTAT || stage == XTC, counts = stage == BLOCKS || stage == TOP_K;
+        const bool narrows = !sums && stage != BLOCKS && stage != DRAW;
+        use_blocks = stage == BLOCKS;
         Search search = Search(stage == TYPICAL ? BY_DISTANCE : BY_KEY, stage == DRAW, false, 0, counts, !counts, sums,
                                stage == MIROSTAT || stage == DRAW ? temperature : 1.0);
         uvec2 target = uvec2(stage == DRAW ? random.x : counts ? top_k - 1 : fraction(stage == TYPICAL ? part : top_p), 0);
@@ -123,7 +144,9 @@ uint draw(const uint most, const uint position, inout float mu) {
         }
         const float mass = float(target.y) * 2.0 + float(target.x) / 2147483648.0;  // of a sum, the largest logit's is 1
         if (narrows) s = narrowed(s, search.order, code, found_last);
-        if (stage == TOP_K && top_k <= LIST) list_survivors(s);
+        use_blocks = false;
+        if (stage == BLOCKS) s = bounded(s, ~found_last);
+        if (stage == BLOCKS || (stage == TOP_K && top_k <= LIST && !use_list)) list_survivors(s);
         if (stage == TYPICAL) s = with_most(s);
         if (stage == XTC) s = without_top(s, mass);
         if (stage == MIROSTAT) {

@@ -2,11 +2,14 @@
 // by index, and what turns logits into log-probabilities. One workgroup per row, one pass over the logits per token.
 #version 460
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "workgroup.glsl"
 #include "numerics.glsl"
 #include "grid.glsl"
 #include "step.h"
 #include "sampler.h"
+
+layout(constant_id = SAMPLE_LOADS) const uint LOADS = 1;
 
 layout(binding = 0) readonly buffer Logits { float logits[]; };
 layout(binding = 1) readonly buffer Step { uint step_words[]; };
@@ -15,6 +18,12 @@ layout(push_constant) uniform Push { SampleTopPush push; };
 
 uint first_logit;
 float logit(const uint i) { return logits[first_logit + i]; }
+const uint LANES = gl_WorkGroupSize.x;
+// Of the lane: those of tokens `first`, `first` + LANES and so on.
+float values[LOADS];
+void load(const uint first) {
+    [[unroll]] for (uint k = 0; k < LOADS; ++k) values[k] = logit(min(first + k * LANES, push.vocab - 1));
+}
 
 void main() {
     const uint row = group_index();
@@ -30,11 +39,14 @@ void main() {
     float largest = 0.0;
     for (uint n = 0; n < push.count || n == 0; ++n) {
         uint best = 0, best_index = push.vocab - 1;
-        for (uint i = wg_lane(); i < push.vocab; i += gl_WorkGroupSize.x) {
-            const uint now = sort_key(logit(i));
-            if (now > key || (now == key && i <= index) || now <= best) continue;
-            best = now;
-            best_index = i;
+        for (uint i = wg_lane(); i < push.vocab; i += LOADS * LANES) {
+            load(i);
+            [[unroll]] for (uint k = 0; k < LOADS; ++k) {
+                const uint now = sort_key(values[k]), token = i + k * LANES;
+                if (token >= push.vocab || now > key || (now == key && token <= index) || now <= best) continue;
+                best = now;
+                best_index = token;
+            }
         }
         key = wg_max(best);
         index = ~wg_max(best == key ? ~best_index : 0);
@@ -45,9 +57,13 @@ void main() {
         }
     }
     float sum = 0.0;
-    for (uint i = wg_lane(); i < push.vocab; i += gl_WorkGroupSize.x) {
-        const float now = logit(i);
-        sum += now == largest ? 1.0 : is_nan(now) ? 0.0 : exp_safe(now - largest);
+    for (uint i = wg_lane(); i < push.vocab; i += LOADS * LANES) {
+        load(i);
+        [[unroll]] for (uint k = 0; k < LOADS; ++k) {
+            const float now = values[k];
+            const float mass = now == largest ? 1.0 : is_nan(now) ? 0.0 : exp_safe(now - largest);
+            sum += i + k * LANES < push.vocab ? mass : 0.0;
+        }
     }
     sum = wg_add(sum);
     if (wg_lane() != 0) return;

@@ -30,7 +30,7 @@
 
 // Scratch: per block of the scan {key, index, non-finite}, then, unless greedy, a key per logit.
 #define SAMPLE_PARTIAL_WORDS 4
-#define SAMPLE_BLOCK 2048  // logits of one workgroup of the scan
+#define SAMPLE_BLOCK 512  // logits of one workgroup of the scan
 
 // A slot of sample_top's results: {largest logit, sum of e^(x - largest), logit of the token chosen, 0}, then
 // pairs {token, logit}.
@@ -43,6 +43,7 @@
 
 // 0 workgroup size, 1 logical subgroup size
 #define SAMPLE_GREEDY 2  // takes the largest; keys are not stored
+#define SAMPLE_LOADS 3   // of a lane, before it waits for the first
 
 #ifdef __cplusplus
 namespace scoria {

@@ -131,6 +131,25 @@ uint64_t sample_scratch_bytes(uint32_t vocab) {
 }
 uint64_t sampler_bytes(uint32_t vocab) { return sample_scratch_bytes(vocab) + 4ull * sampler_words(vocab); }
 
+namespace {
+
+/// A workgroup that has a row to itself. Of more lanes each would have too few registers (NVIDIA's 64, of
+/// 1,024).
+uint32_t row_workgroup(const vk::Caps& caps, const KernelVariant& variant) {
+    if (variant.shader != Shader::sample_scan_sg || variant.workgroup == variant.subgroup)
+        return variant.workgroup;
+    const uint32_t most = std::min({512u, caps.max_invocations, caps.max_workgroup_x}) / variant.subgroup;
+    const uint32_t required = caps.max_required_subgroups;
+    return variant.subgroup * (required == 0 ? most : std::min(most, required));
+}
+/// Of the scan: eight logits a lane.
+uint32_t block_workgroup(const KernelVariant& variant) {
+    return std::min(variant.workgroup, std::max(SAMPLE_BLOCK / 8u, variant.subgroup));
+}
+uint32_t loads_of(const KernelVariant& variant) { return variant.workgroup > variant.subgroup ? 8 : 1; }
+
+}  // namespace
+
 std::vector<KernelVariant> sample_variants(const vk::Caps& caps) {
     // Emulation uses a workgroup of several groups here: the second stage is one workgroup.
     std::vector<KernelVariant> variants =
@@ -159,17 +178,18 @@ void record_sample(OpContext& context, const SampleArgs& args, const KernelVaria
                           args.outputs_word.value_or(SAMPLE_ONE),
                           sampler_words(args.logits.cols)};
     vk::Pipelines& pipelines = context.recorder.pipelines();
-    const auto pipeline = [&](Shader shader) -> const vk::Pipeline& {
-        return pipelines.get(shader_module(shader), {{vk::constant_workgroup, variant.workgroup},
+    const auto pipeline = [&](Shader shader, uint32_t workgroup) -> const vk::Pipeline& {
+        return pipelines.get(shader_module(shader), {{vk::constant_workgroup, workgroup},
                                                      {vk::constant_subgroup, variant.subgroup},
-                                                     {SAMPLE_GREEDY, args.greedy}});
+                                                     {SAMPLE_GREEDY, args.greedy},
+                                                     {SAMPLE_LOADS, loads_of(variant)}});
     };
-    context.recorder.dispatch(pipeline(variant.shader),
+    context.recorder.dispatch(pipeline(variant.shader, block_workgroup(variant)),
                               {args.logits.view, args.sampler, args.scratch, args.step}, push,
                               uint64_t{push.blocks} * push.rows, "sample_scan");
-    context.recorder.dispatch(pipeline(native ? Shader::sample_pick_sg : Shader::sample_pick),
-                              {args.sampler, args.scratch, args.step, args.results}, push, push.rows,
-                              "sample_pick");
+    context.recorder.dispatch(
+        pipeline(native ? Shader::sample_pick_sg : Shader::sample_pick, row_workgroup(context.caps, variant)),
+        {args.sampler, args.scratch, args.step, args.results}, push, push.rows, "sample_pick");
 }
 
 void record_sample_top(OpContext& context, const SampleTopArgs& args, const KernelVariant& variant) {
@@ -183,9 +203,11 @@ void record_sample_top(OpContext& context, const SampleTopArgs& args, const Kern
                              args.logits.rows,
                              args.outputs_word.value_or(SAMPLE_ONE)};
     const bool native = variant.shader == Shader::sample_scan_sg;
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(native ? Shader::sample_top_sg : Shader::sample_top),
-        {{vk::constant_workgroup, variant.workgroup}, {vk::constant_subgroup, variant.subgroup}});
+    const vk::Pipeline& pipeline =
+        context.recorder.pipelines().get(shader_module(native ? Shader::sample_top_sg : Shader::sample_top),
+                                         {{vk::constant_workgroup, row_workgroup(context.caps, variant)},
+                                          {vk::constant_subgroup, variant.subgroup},
+                                          {SAMPLE_LOADS, loads_of(variant)}});
     context.recorder.dispatch(pipeline, {args.logits.view, args.step, args.top}, push, push.rows,
                               "sample_top");
 }

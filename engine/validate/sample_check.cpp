@@ -230,6 +230,17 @@ void check_draws(CheckContext& context) {
              o.min_p = 0.05f;
              o.temperature = 0.8f;
          })},
+        // Blocks of the scan are more than k.
+        {20000, 60, 3, with([](O o) {
+             o.top_k = 8;
+             o.temperature = 50;
+         })},
+        {20000, 60, 3, with([](O o) {
+             o.top_k = 8;
+             o.temperature = 50;
+         }),
+         1},
+        {20000, 60, 0, with([](O o) { o.top_k = 8; })},
         {5000, 60, 3, with([](O o) {
              o.top_k = 400;
              o.top_p = 0.9f;
