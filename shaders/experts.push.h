@@ -4,6 +4,9 @@
 #define SCORIA_EXPERTS_PUSH_H
 
 // 0 workgroup size; route: 1 subgroup size; linear_expert: 2 weight type (dequant.glsl)
+#define ROUTE_EXPERTS 2      // route: how many there are
+#define ROUTE_USED 3         // and how many a token uses
+#define EXPERT_SUM_USED 1    // expert_sum: experts of a token
 #define EXPERT_ACTIVATION 3  // linear_expert: numerics.glsl; with EXPERT_GLU alone
 
 #define EXPERT_COUNT 4           // expert_sort: how many there are, at most EXPERT_MOST_SORTED
@@ -62,7 +65,7 @@ struct ExpertLinearPush {
 };
 
 struct ExpertSumPush {
-    uint tokens, used, cols;
+    uint tokens, cols;
     uint x_first, x_stride;  // words, as in Matrix
     uint routes_first, routes_stride;
     uint out_first, out_stride;

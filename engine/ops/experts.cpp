@@ -29,8 +29,10 @@ void record_route(OpContext& context, const RouteArgs& args, const KernelVariant
         .scale = routing.scale,
         .margin = routing.margin};
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader),
-        {{vk::constant_workgroup, variant.workgroup}, {vk::constant_subgroup, variant.subgroup}});
+        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
+                                        {vk::constant_subgroup, variant.subgroup},
+                                        {ROUTE_EXPERTS, routing.experts},
+                                        {ROUTE_USED, routing.used}});
     const vk::View& none = args.scores.view;
     context.recorder.dispatch(
         pipeline, {none, args.choice_bias.value_or(none), args.weight_scale.value_or(none), args.out.view},
@@ -105,7 +107,6 @@ std::vector<KernelVariant> expert_sum_variants(const vk::Caps& caps) {
 void record_expert_sum(OpContext& context, const ExpertSumArgs& args, const KernelVariant& variant) {
     const Matrix residual = args.residual.value_or(args.x);
     const ExpertSumPush push{.tokens = args.out.rows,
-                             .used = args.used,
                              .cols = args.out.cols,
                              .x_first = args.x.first,
                              .x_stride = args.x.stride,
@@ -118,7 +119,8 @@ void record_expert_sum(OpContext& context, const ExpertSumArgs& args, const Kern
                              .adds = args.residual.has_value(),
                              .scale = args.scale};
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
+        shader_module(variant.shader),
+        {{vk::constant_workgroup, variant.workgroup}, {EXPERT_SUM_USED, args.used}});
     context.recorder.dispatch(pipeline, {args.x.view, args.routes.view, residual.view, args.out.view}, push,
                               groups_for(uint64_t(push.tokens) * push.cols, variant.workgroup), "expert_sum");
 }
