@@ -1,8 +1,11 @@
-// Push constants of choose.comp. Specialization constant 0: workgroup size.
+// Push constants and specialization constants of choose.comp.
 #ifndef SCORIA_CHOOSE_PUSH_H
 #define SCORIA_CHOOSE_PUSH_H
 
-#define CHOOSE_LANES 256  // largest workgroup
+// 0 workgroup size
+#define CHOOSE_LOADS 1  // of a lane, before it waits for the first
+
+#define CHOOSE_LANES 512  // largest workgroup
 #define CHOOSE_BITS 8     // of a digit
 
 #ifdef __cplusplus

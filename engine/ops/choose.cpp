@@ -11,6 +11,8 @@ namespace {
 
 static_assert(uint32_t(Mask::chosen) == MASK_CHOSEN && chosen_bits == CHOSEN_BITS);
 
+constexpr uint32_t narrow_lanes = 128;  // of CPU drivers, which have no latency to hide
+
 /// Tokens whose scores stand in memory together.
 uint32_t tokens_at_once(uint32_t tokens, uint32_t positions) {
     constexpr uint64_t most_bytes = 16 << 20;
@@ -53,7 +55,7 @@ void record_scores(OpContext& context, const ChooseArgs& args, uint32_t first, u
 }  // namespace
 
 std::vector<KernelVariant> choose_variants(const vk::Caps& caps) {
-    return plain_variants(caps, Shader::choose, 128);
+    return plain_variants(caps, Shader::choose, caps.is_cpu() ? narrow_lanes : CHOOSE_LANES);
 }
 
 uint64_t choose_scratch_bytes(uint32_t tokens, uint32_t positions) {
@@ -63,7 +65,8 @@ uint64_t choose_scratch_bytes(uint32_t tokens, uint32_t positions) {
 void record_choose(OpContext& context, const ChooseArgs& args, const KernelVariant& variant) {
     const uint32_t step = tokens_at_once(args.q.rows, args.positions);
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
+        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
+                                        {CHOOSE_LOADS, variant.workgroup > narrow_lanes ? 8u : 1u}});
     for (uint32_t first = 0; first < args.q.rows; first += step) {
         const uint32_t count = std::min(step, args.q.rows - first);
         if (args.positions > args.indexer.top) record_scores(context, args, first, count);
