@@ -41,6 +41,9 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const std::stri
     }
 }
 
+/// 0; EWOULDBLOCK, if another process holds it; or another error, as where a file system has no locks.
+int lock(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno; }
+
 /// Where what is written to `path` belongs: behind symbolic links, and as whom the file that it replaces may
 /// be opened by.
 struct Place {
@@ -141,10 +144,11 @@ NewFile::NewFile(std::string path, uint64_t bytes) : path_(std::move(path)) {
     // The lock proves that no other process writes it; comparing the files, that none has just renamed it.
     struct stat ours {
     }, named{};
-    if (::flock(opened.value, LOCK_EX | LOCK_NB) != 0 || ::fstat(opened.value, &ours) != 0 ||
-        ::stat(partial_.c_str(), &named) != 0 || ours.st_ino != named.st_ino || ours.st_dev != named.st_dev)
+    int error = lock(opened.value);
+    if (error == EWOULDBLOCK || ::fstat(opened.value, &ours) != 0 || ::stat(partial_.c_str(), &named) != 0 ||
+        ours.st_ino != named.st_ino || ours.st_dev != named.st_dev)
         fail(Status::failed, path_, "is being written by another process");
-    int error = ::ftruncate(opened.value, 0) == 0 ? 0 : errno;
+    if (error == 0 && ::ftruncate(opened.value, 0) != 0) error = errno;
     if (error == 0 && place.mode && ::fchmod(opened.value, *place.mode) != 0) error = errno;
     if (error == 0 && bytes != 0) error = ::posix_fallocate(opened.value, 0, off_t(bytes));
     if (error != 0) {
@@ -181,7 +185,9 @@ void NewFile::commit() {
 LockedFile::LockedFile(const std::string& path) {
     Descriptor file{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)};
     if (file.value < 0) fail(Status::failed, path, "cannot be opened: ", system_reason());
-    if (::flock(file.value, LOCK_EX | LOCK_NB) != 0) fail(Status::busy, path, "is held by another process");
+    const int error = lock(file.value);
+    if (error == EWOULDBLOCK) fail(Status::busy, path, "is held by another process");
+    if (error != 0) fail(Status::failed, path, "cannot be locked: ", std::generic_category().message(error));
     handle_ = std::exchange(file.value, -1);
 }
 

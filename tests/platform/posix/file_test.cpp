@@ -1,11 +1,14 @@
 // What POSIX systems may have at a path that is written.
 #include "console.h"
+#include "expect.h"
 #include "fail.h"
 #include "file.h"
 
 #include <doctest/doctest.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -15,6 +18,44 @@
 
 using namespace scoria;
 namespace fs = std::filesystem;
+
+namespace {
+
+int lock_error = 0;
+
+}  // namespace
+
+/// The system's, or one that fails as on file systems without locks.
+extern "C" int flock(int descriptor, int operation) noexcept {
+    if (lock_error == 0)
+        return reinterpret_cast<int (*)(int, int)>(::dlsym(RTLD_NEXT, "flock"))(descriptor, operation);
+    errno = lock_error;
+    return -1;
+}
+
+TEST_CASE("a file system without locks is not taken for another writer") {
+    std::string pattern = (fs::temp_directory_path() / "scoria-XXXXXX").string();
+    const fs::path folder = ::mkdtemp(pattern.data());
+    struct Case {
+        int error;
+        Status status;
+        const char *of_new, *of_locked;
+    };
+    const Case cases[] = {
+        {EWOULDBLOCK, Status::busy, "is being written by another process", "is held by another process"},
+        {ENOLCK, Status::failed, "cannot be reserved: No locks", "cannot be locked: No locks"},
+        {EOPNOTSUPP, Status::failed, "cannot be reserved: Op", "cannot be locked: Op"},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.of_locked);
+        lock_error = c.error;
+        expect_error(Status::failed, c.of_new, [&] { NewFile(folder / "new", 1); });
+        expect_error(c.status, c.of_locked, [&] { LockedFile((folder / "locked").string()); });
+        lock_error = 0;
+        CHECK(fs::exists(folder / "new.partial") == (c.error == EWOULDBLOCK));  // which may be another's
+    }
+    fs::remove_all(folder);
+}
 
 TEST_CASE("links are followed, permissions kept, and pipes and devices never replaced") {
     std::string pattern = (fs::temp_directory_path() / "scoria-XXXXXX").string();
