@@ -17,7 +17,7 @@ namespace {
 /// Destroys it, or leaves it to the process, instance and all, where commands may run on it for ever.
 void let_go(std::unique_ptr<Device::Impl> impl) noexcept {
     if (impl->settle()) return;
-    log(cat("the device ", impl->caps.name, " hangs: what it computes with is never freed"));
+    log(cat("the device ", impl->caps.name, " did not finish in time: what it computed with is never freed"));
     (void)impl.release();
 }
 
@@ -107,7 +107,7 @@ bool Device::Impl::settle() noexcept {
         const VkResult result = fn.vkWaitSemaphores(device, &info, limit);
         if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST) overdue = true;
     }
-    return may_free();
+    return may_free() && !left;
 }
 
 bool Device::Impl::may_free() noexcept {
@@ -118,7 +118,9 @@ bool Device::Impl::may_free() noexcept {
         const std::lock_guard lock(queue.mutex);
         const VkResult result = fn.vkGetSemaphoreCounterValue(device, queue.timeline, &value);
         if (result == VK_ERROR_DEVICE_LOST) continue;  // nothing runs any more
-        if (result != VK_SUCCESS || value < queue.submitted) return false;
+        if (result == VK_SUCCESS && value >= queue.submitted) continue;
+        left = true;
+        return false;
     }
     overdue = false;
     return true;

@@ -38,9 +38,10 @@ struct Device::Impl {
 
     explicit Impl(const DeviceOptions& wanted);
     ~Impl();
-    std::atomic<bool> overdue = false;  // a wait timed out: what was submitted may run for ever
+    std::atomic<bool> overdue = false;  // a wait failed: what was submitted may run for ever
+    std::atomic<bool> left = false;     // something was left to the process, and so what it hangs on must be
     Queue& queue(QueueKind kind) { return queues[has_transfer ? size_t(kind) : 0]; }
-    /// Waits for all that was submitted; false if it may run for ever.
+    /// Waits for all that was submitted; false if it may run for ever, or something is left that did.
     bool settle() noexcept;
     /// Whether what commands may use can be destroyed: false while work that a wait gave up on still runs.
     /// Its objects are then left to the process.

@@ -306,6 +306,16 @@ TEST_CASE("a queue of a family of its own uploads, and the other computes with w
     for (const std::string& message : device.validation_messages()) FAIL_CHECK(message);
 }
 
+TEST_CASE("where a buffer is left to work that is late, so are the allocator and the device") {
+    const Layers layers("",
+                        "vkWaitSemaphores:1+:VK_ERROR_OUT_OF_DEVICE_MEMORY,"
+                        "vkGetSemaphoreCounterValue:1:VK_ERROR_UNKNOWN",
+                        false);
+    Device device;
+    const Buffer buffer(device, 64, MemoryUse::device);  // which goes while the driver cannot say what runs
+    expect_error(Status::out_of_device_memory, "vkWaitSemaphores", [&] { device.wait(device.submit({})); });
+}
+
 TEST_CASE("memory that runs out is reported with what was asked for") {
     const Layers layers("", "vkAllocateMemory:1+:VK_ERROR_OUT_OF_DEVICE_MEMORY");
     DeviceOptions options;
