@@ -261,7 +261,10 @@ VkPipeline Pipelines::Impl::compile(const ShaderModule& module, std::span<const 
     robustness.storageBuffers = robustness.uniformBuffers =
         VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DISABLED_EXT;
     if (device.caps().pipeline_robustness) info.pNext = &robustness;
-    info.stage.module = shader(prune(module.words, constants));
+    std::vector<uint32_t> words = prune(module.words, constants);
+    const bool unpacks = module.ours && std::ranges::count(module.constant_ids, constant_halves_flush) != 0;
+    if (unpacks && device.caps().denorm_preserve_f16) words = with_halves_kept(words);
+    info.stage.module = shader(words);
     VkPipeline pipeline = VK_NULL_HANDLE;
     const VkResult result =
         fn.vkCreateComputePipelines(device.handle(), cache, 1, &info, device.callbacks(), &pipeline);

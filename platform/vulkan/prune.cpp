@@ -5,6 +5,8 @@
 #include "spirv_function.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace scoria::vk {
 namespace {
@@ -123,6 +125,24 @@ std::vector<uint32_t> prune(std::span<const uint32_t> words, std::span<const Con
     Module module;
     if (module.read(words, constants)) return module.written();
     return {words.begin(), words.end()};
+}
+
+std::vector<uint32_t> with_halves_kept(std::span<const uint32_t> words) {
+    constexpr uint32_t capability = 4464, mode = 4459;  // both are called DenormPreserve
+    std::vector<uint32_t> out(words.begin(), words.begin() + header_words);
+    std::optional<uint32_t> entry;
+    bool declared = false, set = false;
+    for (size_t at = header_words; at < words.size(); at += words[at] >> 16) {
+        const spirv::Instruction each = words.subspan(at, words[at] >> 16);
+        if (!std::exchange(declared, true))
+            out.insert(out.end(), {2u << 16 | spirv::op_capability, capability});
+        if (spirv::opcode(each) == spirv::op_entry_point)
+            entry = each[2];
+        else if (entry && !std::exchange(set, true))
+            out.insert(out.end(), {4u << 16 | spirv::op_execution_mode, *entry, mode, 16});
+        spirv::write(out, each);
+    }
+    return out;
 }
 
 }  // namespace scoria::vk

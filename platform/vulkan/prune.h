@@ -1,4 +1,5 @@
-// Removes from a module what its specialization constants make unreachable, for drivers that do not, or late.
+// Changes to modules before drivers see them: what specialization constants make unreachable is removed, for
+// those that do not, or late; and subnormal halves are kept.
 #pragma once
 
 #include <cstdint>
@@ -15,5 +16,10 @@ struct Constant;
 /// run: it takes all ways, with lanes masked off, and so a linear kernel with its 28 weight types was ten
 /// times as slow there. A module of which it cannot be sure comes back as it was.
 std::vector<uint32_t> prune(std::span<const uint32_t> words, std::span<const Constant> constants);
+
+/// `words` (valid SPIR-V of 1.4 or later) with the execution mode DenormPreserve for 16 bits: without it any
+/// instruction may take subnormal halves for zero, even on devices that report shaderDenormPreserveFloat16
+/// ("Precision and Operation of SPIR-V Instructions" of Vulkan's specification), which this must be one of.
+std::vector<uint32_t> with_halves_kept(std::span<const uint32_t> words);
 
 }  // namespace scoria::vk

@@ -16,6 +16,8 @@ inline uint32_t opcode(Instruction each) { return each[0] & 0xFFFF; }
 enum : uint32_t {
     op_line = 8,
     op_entry_point = 15,
+    op_execution_mode = 16,
+    op_capability = 17,
     op_type_void = 19,
     op_type_bool = 20,
     op_type_int = 21,

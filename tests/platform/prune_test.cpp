@@ -14,12 +14,13 @@ namespace {
 using Words = std::vector<uint32_t>;
 
 const std::map<std::string, uint32_t> opcodes = {
-    {"entry", 15},     {"void", 19},    {"bool", 20},      {"int", 21},          {"type", 33},
-    {"true", 41},      {"const", 43},   {"spec_true", 48}, {"spec_false", 49},   {"spec", 50},
-    {"composite", 51}, {"spec_op", 52}, {"function", 54},  {"parameter", 55},    {"end", 56},
-    {"call", 57},      {"store", 62},   {"decorate", 71},  {"group", 73},        {"add", 128},
-    {"phi", 245},      {"loop", 246},   {"merge", 247},    {"label", 248},       {"branch", 249},
-    {"if", 250},       {"switch", 251}, {"return", 253},   {"unreachable", 255},
+    {"entry", 15},        {"mode", 16},    {"capability", 17}, {"void", 19},    {"bool", 20},
+    {"int", 21},          {"type", 33},    {"true", 41},       {"const", 43},   {"spec_true", 48},
+    {"spec_false", 49},   {"spec", 50},    {"composite", 51},  {"spec_op", 52}, {"function", 54},
+    {"parameter", 55},    {"end", 56},     {"call", 57},       {"store", 62},   {"decorate", 71},
+    {"group", 73},        {"add", 128},    {"phi", 245},       {"loop", 246},   {"merge", 247},
+    {"label", 248},       {"branch", 249}, {"if", 250},        {"switch", 251}, {"return", 253},
+    {"unreachable", 255},
 };
 
 /// Instructions of opcodes and operands, one after the other, each ended by a semicolon.
@@ -154,6 +155,11 @@ TEST_CASE("prune: what constants are set to becomes their default") {
     for (const char* each : {"spec 3 5 4; ", "spec_true 2 15; ", "spec_false 2 16; ", "spec_true 2 17; "})
         CHECK_MESSAGE(text.find(each) != text.npos, text);
     CHECK(pruned("return; end; ", {}, before).find("spec 3 5 5; ") != text.npos);
+}
+
+TEST_CASE("subnormal halves are kept by a capability and a mode of the entry point") {
+    CHECK(disassembled(with_halves_kept(module_of("capability 1; entry 5 30 7; mode 30 38 5; void 1; "))) ==
+          "capability 4464; capability 1; entry 5 30 7; mode 30 4459 16; mode 30 38 5; void 1; ");
 }
 
 TEST_CASE("prune: where it cannot be sure a module stays as it was") {
