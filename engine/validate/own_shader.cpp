@@ -250,6 +250,7 @@ std::vector<std::byte> ShaderRun::push_constants(const Parameters& parameters) c
 void ShaderRun::add_local_size(Parameters& parameters) const {
     const vk::Caps& caps = context_.caps();
     parameters["subgroup_size"] = caps.subgroup_size;
+    const uint32_t most[] = {caps.max_workgroup_x, caps.max_workgroup_x, 64};  // 64: what Vulkan grants
     double all = 1;
     for (size_t i = 0; i < 3; ++i) {
         double side = shader_.workgroup[i];
@@ -257,8 +258,11 @@ void ShaderRun::add_local_size(Parameters& parameters) const {
             if (shader_.workgroup_ids[i] == constant.id) side = constant.value;
         parameters[cat("local_size_", "xyz"[i])] = side;
         all *= side;
+        if (side > most[i])
+            fail(Status::unsupported, name_, "expected a workgroup of at most ", most[i], " along ", "xyz"[i],
+                 ", got ", side);
     }
-    if (all < 1 || all > caps.max_invocations || parameters["local_size_x"] > caps.max_workgroup_x)
+    if (all < 1 || all > caps.max_invocations)
         fail(Status::unsupported, name_, "expected a workgroup of 1 to ", caps.max_invocations, ", got ",
              all);
     parameters["local_size"] = all;

@@ -123,6 +123,23 @@ std::string version_text(uint32_t packed) {  // VK_API_VERSION_MAJOR and so on, 
     return cat((packed >> 22) & 0x7F, ".", (packed >> 12) & 0x3FF, ".", packed & 0xFFF);
 }
 
+std::string below_floor(const Caps& caps) {
+    struct Limit {
+        const char* name;
+        uint32_t Caps::*member;
+    };
+    constexpr Limit limits[] = {{"max_storage_buffers", &Caps::max_storage_buffers},
+                                {"max_invocations", &Caps::max_invocations},
+                                {"max_workgroup_x", &Caps::max_workgroup_x},
+                                {"shared_memory", &Caps::shared_memory},
+                                {"push_constants", &Caps::push_constants}};
+    const Caps floor;  // of which these are the defaults
+    for (const auto& [name, member] : limits)
+        if (caps.*member < floor.*member)
+            return cat(name, " of at least ", floor.*member, ", got ", caps.*member);
+    return "";
+}
+
 Caps narrowed(const Caps& caps, const std::string& json_text, const std::string& where) {
     const Json profile = Json::parse(json_text, nullptr, false);
     if (!profile.is_object()) fail(Status::bad_file, where, "expected a JSON object of limits and features");
@@ -139,9 +156,8 @@ Caps narrowed(const Caps& caps, const std::string& json_text, const std::string&
         if (!known)
             fail(Status::bad_file, where, "expected the name of a limit or feature, got \"", key, "\"");
     }
-    // Every device has room for this many, and kernels come no smaller.
-    if (const uint32_t most = std::min(result.max_invocations, result.max_workgroup_x); most < 128)
-        fail(Status::bad_file, where, "expected workgroups of at least 128, as Vulkan grants, got ", most);
+    if (const std::string low = below_floor(result); !low.empty())
+        fail(Status::bad_file, where, "expected ", low);
     result.int_dot_fast = result.int_dot_fast && result.int_dot;
     // Its kernels need all of these too.
     result.cooperative_matrix = result.cooperative_matrix && result.float16 && result.vulkan_memory_model &&

@@ -63,8 +63,8 @@ struct Caps {
     uint64_t max_binding = 128ull << 20;        // min of the two and of the largest heap: the shard size
     uint32_t max_storage_buffers = 8;           // per stage
     uint32_t max_invocations = 128;             // per workgroup
-    uint32_t max_workgroup_x = 128;
-    uint32_t max_groups = 65535;  // per dimension (the least of x and y)
+    uint32_t max_workgroup_x = 128;             // and y
+    uint32_t max_groups = 65535;                // per dimension (the least of the three)
     uint32_t shared_memory = 16384;
     uint32_t push_constants = 128;
     uint32_t storage_alignment = 256;  // minStorageBufferOffsetAlignment
@@ -118,8 +118,8 @@ struct Caps {
     bool denorm_preserve_f32 = false, denorm_preserve_f16 = false, rte_f16 = false,
          inf_nan_preserve_f32 = false;
 
-    /// unpackHalf2x16 may take subnormal halves for zero. RADV and lavapipe never do, whatever they can
-    /// promise.
+    /// unpackHalf2x16 may take subnormal halves for zero, unless the device can be told to keep them, which
+    /// it then is (pipelines.cpp). RADV and lavapipe never do, whatever they can promise.
     bool may_flush_halves() const {
         return !denorm_preserve_f16 && driver_id != driver_radv && driver_id != driver_lavapipe;
     }
@@ -135,8 +135,13 @@ struct Caps {
 /// Limits, features, float controls and timestamp_bits can be narrowed; wider values stay as they are on
 /// the device, silently, so that one profile fits all devices; a key that starts with '_' is a comment.
 /// type, vendor_id, cores and int_dot_fast, by which kernels are chosen, are taken as they are.
-/// Errors: bad_file for malformed JSON, an unknown key, or a value of the wrong type or out of range.
+/// Errors: bad_file for malformed JSON, an unknown key, or a value of the wrong type or out of range, such as
+/// one below_floor().
 Caps narrowed(const Caps& caps, const std::string& json_text, const std::string& where);
+
+/// "max_invocations of at least 128, got 64": the first limit that is less than every kernel may take for
+/// granted; empty: none is. Vulkan promises all of them but the storage buffers.
+std::string below_floor(const Caps& caps);
 
 /// All members as a JSON object, for `scoria devices --json` and reports.
 std::string to_json(const Caps& caps);

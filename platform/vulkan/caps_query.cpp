@@ -97,8 +97,8 @@ void read_properties(const Instance& instance, VkPhysicalDevice device,
     caps.max_storage_buffers =
         std::min(limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers);
     caps.max_invocations = limits.maxComputeWorkGroupInvocations;
-    caps.max_workgroup_x = limits.maxComputeWorkGroupSize[0];
-    caps.max_groups = std::min(limits.maxComputeWorkGroupCount[0], limits.maxComputeWorkGroupCount[1]);
+    caps.max_workgroup_x = std::min(limits.maxComputeWorkGroupSize[0], limits.maxComputeWorkGroupSize[1]);
+    caps.max_groups = *std::ranges::min_element(limits.maxComputeWorkGroupCount);
     caps.shared_memory = limits.maxComputeSharedMemorySize;
     caps.push_constants = limits.maxPushConstantsSize;
     caps.storage_alignment = uint32_t(limits.minStorageBufferOffsetAlignment);
@@ -214,12 +214,8 @@ void read_memory(const Instance& instance, VkPhysicalDevice device, Caps& caps) 
 std::string reason_unusable(const Caps& caps, const QueueFamilies& queues) {
     if (queues.compute == UINT32_MAX) return "it has no queue for compute";
     if (!caps.timeline_semaphore) return "expected the feature timelineSemaphore, got a device without it";
-    if (caps.max_storage_buffers < 8)
-        return cat("expected 8 storage buffers per stage, got ", caps.max_storage_buffers);
-    if (caps.max_invocations < 128) return cat("expected workgroups of 128, got ", caps.max_invocations);
-    if (caps.push_constants < 128)
-        return cat("expected 128 bytes of push constants, got ", caps.push_constants);
-    return "";
+    const std::string low = below_floor(caps);
+    return low.empty() ? "" : "expected " + low;
 }
 
 }  // namespace

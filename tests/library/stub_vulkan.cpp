@@ -360,8 +360,9 @@ void properties(VkPhysicalDevice, VkPhysicalDeviceProperties* to) {
     VkPhysicalDeviceLimits& limits = to->limits;
     limits.maxStorageBufferRange = 128u << 20;
     limits.maxPerStageDescriptorStorageBuffers = limits.maxDescriptorSetStorageBuffers = 8;
-    limits.maxComputeWorkGroupInvocations = limits.maxComputeWorkGroupSize[0] = 128;
-    limits.maxComputeWorkGroupCount[0] = limits.maxComputeWorkGroupCount[1] = 65535;
+    limits.maxComputeWorkGroupInvocations = 128;
+    for (uint32_t& size : limits.maxComputeWorkGroupSize) size = 128;
+    for (uint32_t& count : limits.maxComputeWorkGroupCount) count = 65535;
     limits.maxComputeSharedMemorySize = 16384;
     limits.maxPushConstantsSize = 128;
     limits.maxMemoryAllocationCount = 4096;
