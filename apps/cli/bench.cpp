@@ -245,7 +245,7 @@ void write_files(const BenchOptions& options, const Report& report, const Engine
 }
 
 /// Errors: bad_argument, for a flag that another would make mean nothing.
-void check_flags(const CLI::App& app, const BenchOptions& options) {
+void check_flags(const CLI::App& app) {
     check_alone(app, {{"--ops",
                        {"--model", "--lora", "--ctx", "--kv", "--prompt", "--tokens", "--depth", "--chunk",
                         "--kvs", "--batch", "--repetitions", "--profile", "--trace", "--type", "--synthetic",
@@ -254,10 +254,8 @@ void check_flags(const CLI::App& app, const BenchOptions& options) {
                        {"--model", "--lora", "--prompt", "--tokens", "--chunk", "--kvs", "--batch",
                         "--profile", "--trace", "--synthetic", "--op", "--lookup", "--mtp", "--draft"}},
                       {"--synthetic", {"--model", "--lora"}}});
-    if (app.count("--op") > 0 && !options.ops)
-        fail(Status::bad_argument, "bench", "expected --ops beside --op, got none");
-    if (app.count("--type") > 0 && options.synthetic.empty() && options.scaling.empty())
-        fail(Status::bad_argument, "bench", "expected --synthetic or --scaling beside --type, got none");
+    check_company(app, {{"--op", {"--ops"}}, {"--type", {"--synthetic", "--scaling"}}});
+    check_speculation_flags(app);
 }
 
 /// One engine for each type of cache and size of chunk.
@@ -394,7 +392,7 @@ Action define_bench(CLI::App& app, const Common& common) {
     app.add_option("--op", options->op, "with --ops: this one alone");
     app.footer("JSON: {\"rows\": [{\"test\": \"pp512\", \"tokens_per_second\": ...}, ...], ...}");
     return [options, &common, &app] {
-        check_flags(app, *options);
+        check_flags(app);
         if (!options->plots.empty()) make_folders(options->plots);  // or no need to measure
         if (options->ops) return bench_all_ops(*options, common);
         if (!options->scaling.empty()) {

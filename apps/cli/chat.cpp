@@ -50,9 +50,9 @@ class Shown {
             thinks_ = thinks;
             (thinks ? thought_ : answer_) += part.text;
             if (!thinks)
-                write_answer(part.text);
+                write_out(part.text);
             else if (terminal_)
-                print("\x1b[2m", shown(part.text), "\x1b[0m");
+                write_raw(cat("\x1b[2m", shown(part.text), "\x1b[0m"));
             else
                 write_note(part.text);
         }
@@ -233,7 +233,8 @@ Action define_chat(CLI::App& app, const Common& common) {
                    "go on with this conversation: a JSON file as /save and `scoria template` have it");
     add_generation_flags(app, options->generation);
     app.footer(help_text);
-    return [options, &common] {
+    return [options, &app, &common] {
+        check_generation_flags(app);
         if (common.json) fail(Status::bad_argument, "chat", "expected no --json, which `scoria run` has");
         compile_grammar(options->generation);
         return chat(*options, common);

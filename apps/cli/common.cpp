@@ -8,6 +8,7 @@
 #include "models.h"
 #include "paths.h"
 #include "validate/report.h"
+#include "values.h"
 
 #include <CLI/CLI.hpp>
 
@@ -26,8 +27,10 @@ AdapterChoice parse_adapter(const std::string& text) {
     const size_t colon = text.rfind(':');
     std::error_code ignored;
     if (colon == std::string::npos || std::filesystem::exists(choice.path, ignored)) return choice;
-    if (CLI::detail::lexical_cast(text.substr(colon + 1), choice.scale))
+    if (const std::optional<double> scale = decimal_number(std::string_view(text).substr(colon + 1))) {
+        choice.scale = *scale;
         choice.path = path_of(text.substr(0, colon));
+    }
     return choice;
 }
 

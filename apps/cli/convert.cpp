@@ -13,7 +13,7 @@
 
 namespace scoria::cli {
 
-Action define_convert(CLI::App& app, const Common&) {
+Action define_convert(CLI::App& app, const Common& common) {
     struct Options {
         std::string in, out;
         uint32_t kv_heads = 0;
@@ -25,7 +25,9 @@ Action define_convert(CLI::App& app, const Common&) {
         ->required()
         ->check(CLI::Range(1u, 1u << 16));
     app.footer("The model needs training after this to be as good as it was (Ainslie et al. 2023).");
-    return [options] {
+    return [options, &common] {
+        if (!common.model.empty())
+            fail(Status::bad_argument, "convert", "expected no --model beside IN, got ", common.model);
         const std::atomic<bool>& interrupted = install_interrupt_flag();
         Progress progress("converting");
         pool_heads(path_of(options->in), path_of(options->out), options->kv_heads,

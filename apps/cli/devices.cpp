@@ -207,7 +207,8 @@ Action define_plan(CLI::App&, const Common& common) {
         if (common.json) {
             print(json_text(plan_json(plan), 1), '\n');
         } else {
-            print(model->name, ", context ", plan.context, ", prompts by ", plan.chunk, " tokens\n");
+            print(shown(model->name, true), ", context ", plan.context, ", prompts by ", plan.chunk,
+                  " tokens\n");
             for (const MemoryPlan& device : plan.before) print(plan_text(device, true));
             print(plan_text(plan, !plan.before.empty()));
         }

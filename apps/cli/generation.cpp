@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cfloat>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -25,19 +26,22 @@ LogitBias parse_bias(const std::string& text) {
     const char* const end = text.data() + equals;
     // CLI11 reads 010 as 8.
     const auto [rest, error] = std::from_chars(text.data(), end, bias.token);
-    const bool valid = error == std::errc() && rest == end && equals < text.size() &&
-                       CLI::detail::lexical_cast(text.substr(equals + 1), bias.bias);
-    if (!valid) throw CLI::ValidationError("--logit-bias", cat("expected ID=VALUE, got '", text, "'"));
+    const std::string_view value = std::string_view(text).substr(std::min(equals + 1, text.size()));
+    const std::optional<double> number = value == "-inf" ? -INFINITY : decimal_number(value);
+    const bool fits = number && (*number == -INFINITY || std::fabs(*number) <= FLT_MAX);
+    if (error != std::errc() || rest != end || !fits)
+        throw CLI::ValidationError("--logit-bias", cat("expected ID=VALUE, got '", text, "'"));
+    bias.bias = float(*number);
     return bias;
 }
 
 void add_rarer_flags(CLI::App& app, SamplingOptions& sampling) {
     app.add_option("--frequency-penalty", sampling.frequency_penalty,
                    "weakens tokens each time they were seen lately (default: 0)")
-        ->check(finite_in(-100, 100));
+        ->check(CLI::Range(-100.0, 100.0));
     app.add_option("--presence-penalty", sampling.presence_penalty,
                    "weakens tokens seen lately at all (default: 0)")
-        ->check(finite_in(-100, 100));
+        ->check(CLI::Range(-100.0, 100.0));
     app.add_option_function<std::vector<std::string>>(
            "--logit-bias",
            [&sampling](const std::vector<std::string>& given) {
@@ -48,18 +52,18 @@ void add_rarer_flags(CLI::App& app, SamplingOptions& sampling) {
         ->take_all();
     app.add_option("--typical", sampling.typical_p,
                    "keep the tokens of this mass whose surprise is most typical; 1: off (default: 1)")
-        ->check(finite_in(0, 1));
+        ->check(CLI::Range(0.0, 1.0));
     app.add_option("--xtc-probability", sampling.xtc_probability,
                    "how often all top choices but the last are excluded; 0: off (default: 0)")
-        ->check(finite_in(0, 1));
+        ->check(CLI::Range(0.0, 1.0));
     app.add_option("--xtc-threshold", sampling.xtc_threshold,
                    "the probability that makes a top choice (default: 0.1)")
-        ->check(finite_in(0, 1));
+        ->check(CLI::Range(0.0, 1.0));
     app.add_option("--dry-multiplier", sampling.dry_multiplier,
                    "weakens tokens that make repetitions longer; 0: off (default: 0)")
-        ->check(finite_in(0, 100));
+        ->check(CLI::Range(0.0, 100.0));
     app.add_option("--dry-base", sampling.dry_base, "its growth per token repeated (default: 1.75)")
-        ->check(finite_in(1, 100));
+        ->check(CLI::Range(1.0, 100.0));
     app.add_option("--dry-allowed-length", sampling.dry_allowed_length,
                    "repetitions up to this long cost nothing (default: 2)");
     app.add_option("--dry-range", sampling.dry_range, "how many tokens back it looks; 0: all (default: 0)");
@@ -69,9 +73,9 @@ void add_rarer_flags(CLI::App& app, SamplingOptions& sampling) {
         ->take_all();
     app.add_option("--mirostat-tau", sampling.mirostat_tau,
                    "mirostat 2 instead of the filters: bits of surprise aimed at; 0: off (default: 0)")
-        ->check(finite_in(0, 100));
+        ->check(CLI::Range(0.0, 100.0));
     app.add_option("--mirostat-eta", sampling.mirostat_eta, "its learning rate (default: 0.1)")
-        ->check(finite_in(0, 1));
+        ->check(CLI::Range(0.0, 1.0));
 }
 
 }  // namespace
@@ -81,17 +85,17 @@ void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
     app.add_option("-n,--tokens", flags.max_tokens,
                    "most tokens to generate (default: until the model ends)");
     app.add_option("--temp", sampling.temperature, "temperature; 0 is greedy (default: 0.7)")
-        ->check(finite_in(0, 100));
+        ->check(CLI::Range(0.0, 100.0));
     app.add_option("--top-k", sampling.top_k, "keep the K likeliest tokens; 0: off (default: 40)");
     app.add_option("--top-p", sampling.top_p,
                    "keep the likeliest tokens of this mass; 1: off (default: 0.95)")
-        ->check(finite_in(0, 1));
+        ->check(CLI::Range(0.0, 1.0));
     app.add_option("--min-p", sampling.min_p,
                    "keep tokens this likely beside the best; 0: off (default: 0.05)")
-        ->check(finite_in(0, 1));
+        ->check(CLI::Range(0.0, 1.0));
     app.add_option("--repeat-penalty", sampling.repetition_penalty,
                    "weakens tokens seen lately; 1: off (default: 1)")
-        ->check(finite_in(0.01, 100));
+        ->check(CLI::Range(0.01, 100.0));
     app.add_option("--repeat-window", sampling.repetition_window,
                    "how many tokens back the penalties look (default: 64)");
     add_rarer_flags(app, sampling);
@@ -110,6 +114,18 @@ void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
             flags.seeded = true;
         },
         "seed of the sampler (default: another one each time)");
+}
+
+void check_generation_flags(const CLI::App& app) {
+    check_speculation_flags(app);
+    check_company(app,
+                  {{"--repeat-window", {"--repeat-penalty", "--frequency-penalty", "--presence-penalty"}},
+                   {"--xtc-threshold", {"--xtc-probability"}},
+                   {"--dry-base", {"--dry-multiplier"}},
+                   {"--dry-allowed-length", {"--dry-multiplier"}},
+                   {"--dry-range", {"--dry-multiplier"}},
+                   {"--dry-breaker", {"--dry-multiplier"}},
+                   {"--mirostat-eta", {"--mirostat-tau"}}});
 }
 
 void compile_grammar(GenerationFlags& flags) {

@@ -32,6 +32,9 @@ struct GenerationFlags {
 /// Registers -n, --temp and everything else that says how tokens are chosen and where an answer ends.
 void add_generation_flags(CLI::App& app, GenerationFlags& flags);
 
+/// Errors: bad_argument, for a flag that means nothing without another, where no request may bring that.
+void check_generation_flags(const CLI::App& app);
+
 /// Reads and compiles what the grammar flags name; to be called once, before the model is loaded.
 void compile_grammar(GenerationFlags& flags);
 

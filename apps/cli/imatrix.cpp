@@ -38,11 +38,9 @@ int imatrix(const ImatrixOptions& options, const Common& common) {
     ActivationMeter meter(*engine);
     const uint32_t window = meter.window(options.window);
     begin_windows(ids, window, tokenizer);
-    const std::atomic<bool>& interrupted = install_interrupt_flag();
     Progress progress("measuring");  // the text's tokens at 4 bytes, as they stand in memory
     ImportanceText text{options.file, 0, window};
     for (size_t first = 0; first < ids.size(); first += window, ++text.windows) {
-        if (interrupted) fail(Status::cancelled, "imatrix", "interrupted: ", options.out, " was not written");
         meter.add(std::span(ids).subspan(first, std::min<size_t>(window, ids.size() - first)));
         progress.update(sizeof(TokenId) * std::min<size_t>(first + window, ids.size()),
                         sizeof(TokenId) * ids.size());

@@ -4,6 +4,7 @@
 #include "families_page.h"
 #include "io.h"
 #include "models.h"
+#include "values.h"
 #include "verbs.h"
 
 #include "console.h"
@@ -465,7 +466,8 @@ Action define_inspect(CLI::App& app, const Common& common) {
                    "GGUF file, Hugging Face folder or name of a pulled model (as -m), or a LoRA adapter");
     auto families = std::make_shared<bool>(false);
     app.add_flag("--families", *families, "which model families are known, and what each computes");
-    return [name, families, &common] {
+    return [name, families, &app, &common] {
+        check_alone(app, {{"MODEL", {"--model"}}, {"--families", {"MODEL", "--model"}}});
         if (*families) {
             print(families_page());
             return 0;

@@ -14,41 +14,23 @@
 
 namespace scoria::cli {
 
+void write_raw(std::string_view text) {
+    const int error = write_stream(stdout, text);
+    if (error == EPIPE) throw ClosedPipe();
+    if (error != 0)
+        fail(Status::failed, "stdout", "expected to write ", text.size(),
+             " bytes, got: ", std::strerror(error));
+}
+
 void write_out(std::string_view text) {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
-    if (errno == EPIPE) throw ClosedPipe();
-    fail(Status::failed, "stdout", "expected to write ", text.size(), " bytes, got: ", std::strerror(errno));
+    static const bool terminal = is_terminal(stdout);
+    write_raw(terminal ? shown(text) : text);
 }
 
 // Nothing can be reported when stderr itself fails.
 void write_note(std::string_view text) {
     const std::string harmless = shown(text);
-    (void)std::fwrite(harmless.data(), 1, harmless.size(), stderr);
-}
-
-std::string shown(std::string_view text) {
-    std::string out;
-    const auto escape = [&](uint8_t byte) {
-        char hex[5];
-        std::snprintf(hex, sizeof hex, "\\x%02x", byte);
-        out += hex;
-    };
-    for (size_t i = 0; i < text.size(); ++i) {
-        const auto byte = static_cast<uint8_t>(text[i]);
-        const auto next = static_cast<uint8_t>(i + 1 < text.size() ? text[i + 1] : 0);
-        if (byte == 0xC2 && next >= 0x80 && next < 0xA0)  // U+0080 to U+009F
-            escape(next), ++i;
-        else if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F)
-            escape(byte);
-        else
-            out += text[i];
-    }
-    return out;
-}
-
-void write_answer(std::string_view text) {
-    static const bool terminal = is_terminal(stdout);
-    write_out(terminal ? shown(text) : text);
+    (void)write_stream(stderr, harmless);
 }
 
 std::string environment(const char* name) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fail.h"
+#include "text_table.h"
 #include "tokenizer/json.h"
 
 #include <string>
@@ -12,16 +13,13 @@ namespace scoria::cli {
 /// The reader of stdout went away: the program ends with exit code 1 and says nothing.
 struct ClosedPipe {};
 
-/// Writes and flushes. Throws ClosedPipe, or Error when the disk is full and the like.
+/// As it is, but on a terminal as shown(). Throws ClosedPipe, or Error when the disk is
+/// full and the like.
 void write_out(std::string_view text);
+/// The same, with what steers a terminal.
+void write_raw(std::string_view text);
 /// As shown().
 void write_note(std::string_view text);
-/// Names and messages may come from a file that somebody else made: control characters, which a terminal
-/// obeys, are written \x1b, but for tabs and ends of lines.
-std::string shown(std::string_view text);
-
-/// What a model wrote, to stdout: as it is, but on a terminal as shown().
-void write_answer(std::string_view text);
 
 template <class... Parts> void print(const Parts&... parts) { write_out(cat(parts...)); }
 /// One line on stderr.

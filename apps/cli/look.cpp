@@ -201,7 +201,10 @@ Action define_look(CLI::App& app, const Common& common) {
     app.add_option("-o,--output", flags->page, "the page to write (default: look.html)")->check(writable());
     app.add_option("--png", flags->pictures, "a folder for the pictures as files");
     app.footer("At most 256 tokens. --json writes the numbers to stdout.");
-    return [flags, &common] { return look_at(*flags, common); };
+    return [flags, &app, &common] {
+        check_alone(app, {{"--answer", {"--answer-ids"}}});
+        return look_at(*flags, common);
+    };
 }
 
 }  // namespace scoria::cli

@@ -2,6 +2,7 @@
 #include "proposers.h"
 
 #include "fail.h"
+#include "values.h"
 
 #include <CLI/CLI.hpp>
 
@@ -25,6 +26,10 @@ void add_speculation_flags(CLI::App& app, SpeculationFlags& flags) {
         ->excludes(mtp);
     app.add_option("--draft-tokens", flags.draft_tokens, "the longest guess in tokens, 1 to 63 (default: 15)")
         ->check(CLI::Range(1u, 63u));
+}
+
+void check_speculation_flags(const CLI::App& app) {
+    check_company(app, {{"--draft-tokens", {"--lookup", "--mtp", "--draft"}}});
 }
 
 std::string speculation_flag(const SpeculationFlags& flags) {

@@ -27,6 +27,8 @@ struct SpeculationFlags {
 };
 
 void add_speculation_flags(CLI::App& app, SpeculationFlags& flags);
+/// Errors: bad_argument, for the length of guesses where nothing guesses.
+void check_speculation_flags(const CLI::App& app);
 
 /// The flag in use, "--draft"; empty: none.
 std::string speculation_flag(const SpeculationFlags& flags);

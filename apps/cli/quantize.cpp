@@ -111,6 +111,8 @@ Action define_quantize(CLI::App& app, const Common& common) {
     return [options, &common] {
         if (!common.adapters.empty())
             fail(Status::unsupported, "quantize", "expected no --lora: adapters are not merged into files");
+        if (!common.model.empty())
+            fail(Status::bad_argument, "quantize", "expected no --model beside IN, got ", common.model);
         return quantize(*options, common);
     };
 }

@@ -68,6 +68,33 @@ void report(const Answer& answer, const std::vector<Beam>& beams, const Timing& 
                  : "");
 }
 
+/// Errors: bad_argument, for flags that another makes mean nothing.
+void check_flags(const CLI::App& app, const RunOptions& options) {
+    check_generation_flags(app);
+    if (options.beams > 1)  // then nothing but the model's own probabilities, and its end, make the answer
+        check_alone(app, {{"--beams",
+                           {"--temp",
+                            "--top-k",
+                            "--top-p",
+                            "--min-p",
+                            "--typical",
+                            "--xtc-probability",
+                            "--mirostat-tau",
+                            "--seed",
+                            "--repeat-penalty",
+                            "--frequency-penalty",
+                            "--presence-penalty",
+                            "--dry-multiplier",
+                            "--logit-bias",
+                            "--logprobs",
+                            "--grammar",
+                            "--json-schema",
+                            "--stop",
+                            "--lookup",
+                            "--mtp",
+                            "--draft"}}});
+}
+
 /// The answer by beam search; other answers only show in `all`.
 Answer beam_answer(Engine& engine, std::span<const TokenId> source, std::span<const TokenId> prompt,
                    const RunOptions& options, const std::atomic<bool>& interrupted, std::vector<Beam>& all) {
@@ -100,26 +127,11 @@ Answer beam_answer(Engine& engine, std::span<const TokenId> source, std::span<co
     return answer;
 }
 
-/// Whether nothing but the model's own probabilities says which tokens come, and they and the end where the
-/// answer ends.
-bool plain(const GenerationFlags& flags) {
-    const SamplingOptions& sampling = flags.sampling;
-    return !flags.output_grammar && flags.stop.empty() && !flags.logprobs && sampling.logit_bias.empty() &&
-           sampling.repetition_penalty == 1 && sampling.frequency_penalty == 0 &&
-           sampling.presence_penalty == 0 && sampling.dry_multiplier == 0;
-}
-
 int run(RunOptions& options, const Common& common) {
     const auto start = Clock::now();
     if (options.generation.logprobs && !common.json)
         fail(Status::bad_argument, "run", "expected --json beside --logprobs, got none");
     const SpeculationFlags& speculation = options.generation.speculation;
-    if (const std::string flag = speculation_flag(speculation); options.beams > 1 && !flag.empty())
-        fail(Status::bad_argument, "run", "expected ", flag, " without --beams, got both");
-    if (options.beams > 1 && !plain(options.generation))
-        fail(Status::bad_argument, "run",
-             "expected --beams without grammars, stop texts, log-probabilities, biases and penalties, got "
-             "both");
     const std::shared_ptr<const Model> model = load_model(common);
     const std::string text = prompt_text("run", options.text, options.file);
     note_form(*model, options.form);
@@ -145,13 +157,13 @@ int run(RunOptions& options, const Common& common) {
     Answer answer;
     if (!session) {
         answer = beam_answer(*engine, ids, prompt, options, interrupted, beams);
-        if (!common.json) write_answer(answer.text);
+        if (!common.json) write_out(answer.text);
     } else {
         if (encodes) session->encode(ids);
         session->append(prompt, &interrupted);
         timing.prompt = seconds_since(prompt_start);
         answer = stream_answer(*session, options.generation, interrupted, [&](std::string_view piece) {
-            if (!common.json) write_answer(piece);
+            if (!common.json) write_out(piece);
         });
     }
     if (!common.json && !answer.text.ends_with('\n')) write_out("\n");
@@ -186,7 +198,7 @@ Action define_run(CLI::App& app, const Common& common) {
                              ->excludes(prompts);
     app.add_option("--length-penalty", options->length_penalty,
                    "of beams: scores are divided by length to this power (default: 1)")
-        ->check(finite_in(-10, 10))
+        ->check(CLI::Range(-10.0, 10.0))
         ->needs(beams);
     app.add_option("--early-stopping", options->early_stopping,
                    "of beams: yes, no (when no beam can become better at its length) or never (at any "
@@ -198,7 +210,8 @@ Action define_run(CLI::App& app, const Common& common) {
            "with --json or --prompts: log-probabilities of each token and of the N likeliest (at most 64)")
         ->check(CLI::Range(0, 64));
     app.footer("Ctrl-C ends the answer with what is there (exit code 0; 130 if there is nothing yet).");
-    return [options, &common] {
+    return [options, &app, &common] {
+        check_flags(app, *options);
         compile_grammar(options->generation);
         if (!options->many.file.empty())
             return run_many(options->many, options->form, options->generation, common);

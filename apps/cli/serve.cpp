@@ -95,7 +95,8 @@ Action define_serve(CLI::App& app, const Common& common) {
     app.footer(
         "Flags that say how to sample are what a request has that says nothing else. With --lookup, --mtp "
         "or --draft each answer comes sooner, but they take turns: one after the other is computed.");
-    return [options, &common] {
+    return [options, &app, &common] {
+        check_speculation_flags(app);
         compile_grammar(options->generation);
         return serve(*options, common);
     };

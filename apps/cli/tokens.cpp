@@ -2,6 +2,7 @@
 #include "common.h"
 #include "io.h"
 #include "messages.h"
+#include "values.h"
 #include "verbs.h"
 
 #include "console.h"
@@ -72,7 +73,9 @@ Action define_template(CLI::App& app, const Common& common) {
     app.add_option("--eos", options->eos, "the text of the EOS token, with --template");
     app.add_flag("--no-generation-prompt", options->no_generation_prompt,
                  "do not open the assistant's answer");
-    return [options, &common] {
+    return [options, &app, &common] {
+        check_alone(app, {{"--template", {"--model"}}});
+        check_company(app, {{"--bos", {"--template"}}, {"--eos", {"--template"}}});
         scoria::Conversation conversation =
             parse_conversation(options->messages, read_text(options->messages));
         if (!options->tools.empty()) {

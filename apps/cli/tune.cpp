@@ -1,7 +1,6 @@
 // scoria tune: which variants are fastest for a model on this device.
 #include "common.h"
 #include "io.h"
-#include "values.h"
 #include "verbs.h"
 
 #include "console.h"
@@ -70,10 +69,15 @@ int tune_model(double seconds, const Common& common) {
 Action define_tune(CLI::App& app, const Common& common) {
     auto seconds = std::make_shared<double>(60);
     app.add_option("--seconds", *seconds, "time after which nothing more is tried (default: 60)")
-        ->check(finite_in(0, 1e6));
+        ->check(CLI::Range(0.0, 1e6));
     app.footer(
         "Every verb then runs what was found, until the driver or Scoria changes; --no-tune does not.");
-    return [seconds, &common] { return tune_model(*seconds, common); };
+    return [seconds, &app, &common] {
+        for (const char* flag : {"--variant", "--no-tune"})
+            if (app.count(flag) > 0)
+                fail(Status::bad_argument, "tune", "expected no ", flag, ": it times all variants");
+        return tune_model(*seconds, common);
+    };
 }
 
 }  // namespace scoria::cli

@@ -210,12 +210,11 @@ int validate_model(const ValidateOptions& options, const Common& common) {
 void check_flags(const CLI::App& app) {
     check_alone(app, {{"--shader", {"--model", "--compile-only", "--op", "--full", "--soak"}},
                       {"--model", {"--op", "--full", "--soak", "--seed"}},
-                      {"--compile-only", {"--html", "--soak", "--seed"}},
+                      {"--compile-only", {"--html", "--soak", "--seed", "--ids", "--prompt"}},
                       {"--ids", {"--prompt"}}});
     for (const char* flag : {"--ids", "--prompt", "--lora", "--ctx", "--kv", "--no-fusion", "--no-tune",
-                             "--self-test", "--mmap", "--gpu-memory"})
-        if (app.count(flag) > 0 && app.count("--model") == 0)
-            fail(Status::bad_argument, "validate", "expected -m beside ", flag);
+                             "--self-test", "--mmap", "--gpu-memory", "--precision", "--deterministic"})
+        check_company(app, {{flag, {"-m"}}});
 }
 
 }  // namespace
@@ -230,7 +229,7 @@ Action define_validate(CLI::App& app, const Common& common) {
     CLI::Option* quick = app.add_flag("--quick", options->quick, "the telling cases, in seconds (default)");
     app.add_flag("--full", options->full, "all cases, every type on every variant")->excludes(quick);
     app.add_option("--soak", options->soak, "repeats with other inputs for so many seconds")
-        ->check(finite_in(0, 1e7));
+        ->check(CLI::Range(0.0, 1e7));
     app.add_option("--json", options->json, "writes the report as JSON to a file, or stdout without one")
         ->expected(0, 1)
         ->default_str("-")

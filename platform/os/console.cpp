@@ -1,6 +1,8 @@
 // Progress lines.
 #include "console.h"
 
+#include "text_table.h"
+
 namespace scoria {
 
 std::string bytes_text(uint64_t bytes) {
@@ -13,8 +15,8 @@ std::string bytes_text(uint64_t bytes) {
     return text;
 }
 
-Progress::Progress(std::string label, std::FILE* stream)
-    : label_(std::move(label)), stream_(stream), terminal_(is_terminal(stream)) {}
+Progress::Progress(std::string_view label, std::FILE* stream)
+    : label_(shown(label, true)), stream_(stream), terminal_(is_terminal(stream)) {}
 
 std::string Progress::line() const {
     const uint64_t percent = total_ ? uint64_t(100.0 * double(done_) / double(total_)) : 100;

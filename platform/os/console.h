@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace scoria {
@@ -17,11 +18,15 @@ std::vector<std::string> start_program(int argc, char** argv);
 
 bool is_terminal(std::FILE* stream);
 
+/// All of `text`, behind the back of stdio: signals and streams that do not block cut no text short. 0, or
+/// errno.
+int write_stream(std::FILE* stream, std::string_view text);
+
 /// A bar "label 42%  1.2 of 2.9 GB" redrawn in place at most ten times a second; where the stream is
 /// not a terminal, nothing but one final line.
 class Progress {
   public:
-    explicit Progress(std::string label, std::FILE* stream = stderr);
+    explicit Progress(std::string_view label, std::FILE* stream = stderr);
     void update(uint64_t done, uint64_t total);  // bytes
     void finish();
 

@@ -81,6 +81,33 @@ TEST_CASE("wrong usage ends with 2" * needs_fixtures()) {
         {{"run", "-p"}, 2, "", "-p"},
         {{"run", "-p", "x", "--temp", "nan"}, 2, "", "--temp"},
         {{"run", "-p", "x", "--temp", "-1"}, 2, "", "--temp"},
+        {{"run", "-p", "x", "--temp", "0x1"}, 2, "", "'0x1'"},
+        {{"run", "-p", "x", "--temp", " 1"}, 2, "", "' 1'"},
+        {{"tune", "--seconds", "inf"}, 2, "", "'inf'"},
+        {{"validate", "--soak", "0x10"}, 2, "", "'0x10'"},
+        {{"run", "-p", "x", "--logit-bias", "7=nan"}, 2, "", "'7=nan'"},
+        {{"run", "-p", "x", "--logit-bias", "7=inf"}, 2, "", "'7=inf'"},
+        {{"run", "-p", "x", "--logit-bias", "7=1e99"}, 2, "", "'7=1e99'"},
+        {{"run", "-m", tiny, "-p", "x", "--lora", "x:nan"}, 1, "", "x:nan"},
+        {{"run", "-p", "x", "--draft-tokens", "3"},
+         2,
+         "",
+         "--lookup or --mtp or --draft beside --draft-tokens"},
+        {{"chat", "--draft-tokens", "3"}, 2, "", "beside --draft-tokens"},
+        {{"bench", "--draft-tokens", "3"}, 2, "", "beside --draft-tokens"},
+        {{"run", "-p", "x", "--repeat-window", "8"}, 2, "", "beside --repeat-window"},
+        {{"run", "-p", "x", "--dry-base", "2"}, 2, "", "expected --dry-multiplier beside --dry-base"},
+        {{"chat", "--xtc-threshold", "0.2"}, 2, "", "expected --xtc-probability beside --xtc-threshold"},
+        {{"tune", "--no-tune"}, 2, "", "expected no --no-tune"},
+        {{"tune", "--variant", "linear=plain"}, 2, "", "expected no --variant"},
+        {{"quantize", tiny, "x", "--type", "q8_0", "-m", tiny}, 2, "", "expected no --model"},
+        {{"convert", tiny, "x", "--gqa", "1", "-m", tiny}, 2, "", "expected no --model"},
+        {{"inspect", tiny, "-m", tiny}, 2, "", "expected MODEL without --model"},
+        {{"inspect", tiny, "--families"}, 2, "", "expected --families without MODEL"},
+        {{"template", "--messages", "-", "--bos", "x"}, 2, "", "expected --template beside --bos"},
+        {{"template", "--messages", "-", "--template", "x", "-m", tiny}, 2, "", "without --model"},
+        {{"look", "--answer", "x", "--answer-ids", "1"}, 2, "", "expected --answer without --answer-ids"},
+        {{"validate", "--op", "norm", "--precision", "strict"}, 2, "", "expected -m beside --precision"},
         {{"run", "-p", "x", "--top-p", "1.5"}, 2, "", "--top-p"},
         {{"run", "-p", "x", "-n", "-1"}, 2, "", "--tokens"},
         {{"run", "-p", "x", "--typical", "nan"}, 2, "", "--typical"},
@@ -389,6 +416,9 @@ TEST_CASE("nobody reads stdout, or it is full" * needs_fixtures()) {
         const Outcome full = run_scoria(asked, {.output = "/dev/full"});
         CHECK(full.code == 1);
         CHECK(full.err.find("No space left") != std::string::npos);
+        const Outcome none = run_scoria(asked, {.output = "-"});
+        CHECK(none.code == 1);
+        CHECK(none.err.find("[stdout] expected to write") != std::string::npos);
     }
 }
 

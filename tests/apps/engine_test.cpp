@@ -310,10 +310,12 @@ TEST_CASE("guesses change no answer, and are counted" * needs_fixtures()) {
     CHECK(twice.code == 2);
     const Outcome beams = run_scoria({"run", "-m", tiny, "--raw", "-p", "x", "--lookup", "--beams", "2"});
     CHECK(beams.code == 2);
-    CHECK(beams.err.find("without --beams") != std::string::npos);
+    CHECK(beams.err.find("expected --beams without --lookup") != std::string::npos);
     for (const std::vector<std::string>& flags : {std::vector<std::string>{"--json-schema", "{}"},
                                                   {"--stop", "x"},
                                                   {"--logit-bias", "5=1"},
+                                                  {"--temp", "0.5"},
+                                                  {"--seed", "1"},
                                                   {"--presence-penalty", "1"}}) {
         std::vector<std::string> ignored{"run", "-m", tiny, "--raw", "-p", "x", "--beams", "2"};
         ignored.insert(ignored.end(), flags.begin(), flags.end());

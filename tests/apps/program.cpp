@@ -67,7 +67,9 @@ pid_t spawn(const std::vector<std::string>& arguments, const Launch& launch, con
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), O_RDONLY, 0);
-    if (launch.output.empty())
+    if (launch.output == "-")
+        posix_spawn_file_actions_addclose(&actions, 1);
+    else if (launch.output.empty())
         posix_spawn_file_actions_adddup2(&actions, pipes.out[1], 1);
     else
         posix_spawn_file_actions_addopen(&actions, 1, launch.output.c_str(), O_WRONLY | O_CREAT, 0666);

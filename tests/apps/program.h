@@ -16,9 +16,9 @@ struct Outcome {
 struct Launch {
     std::map<std::string, std::string> environment{};  // on top of ours
     std::string input{};                               // stdin
-    std::string output{};                              // a path that stdout goes to, instead of Outcome::out
-    bool closed_output = false;                        // nobody reads stdout
-    int interrupt_after_bytes = -1;                    // SIGINT once stdout has shown this many bytes
+    std::string output{};  // a path that stdout goes to, instead of Outcome::out; "-": there is no stdout
+    bool closed_output = false;      // nobody reads stdout
+    int interrupt_after_bytes = -1;  // SIGINT once stdout has shown this many bytes
 };
 
 /// Ends the program after two minutes, with code 137.

@@ -5,6 +5,7 @@
 #include "log.h"
 #include "on_system.h"
 #include "system.h"
+#include "text_table.h"
 
 #include <atomic>
 #include <chrono>
@@ -258,6 +259,16 @@ TEST_CASE("progress into a pipe is one final line") {
     progress.finish();
     std::fclose(stream);
     CHECK(read_file(folder.path + "/progress") == "Loading 100%  2.9 GB of 2.9 GB\n");
+}
+
+TEST_CASE("cells of tables keep to their lines and steer no terminal") {
+    TextTable table({"name", "size"});
+    table.add({"a\x1b[2J\n\r\xC2\x9B\x7F", "1"});
+    table.add({"\xC3\xA9\tb", "10"});
+    CHECK(table.text() == "name                      size\n"
+                          "a\\x1b[2J\\x0a\\x0d\\x9b\\x7f     1\n"
+                          "\xC3\xA9\\x09b                      10\n");
+    CHECK(shown("a\tb\n\x1b") == "a\tb\n\\x1b");
 }
 
 TEST_CASE("bytes are printed in decimal units") {

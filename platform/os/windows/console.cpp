@@ -3,6 +3,7 @@
 
 #include "windows/wide.h"
 
+#include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <io.h>
@@ -35,6 +36,11 @@ std::vector<std::string> start_program(int argc, char** argv) {
 bool is_terminal(std::FILE* stream) {
     DWORD mode = 0;  // only consoles have one; _isatty() also takes the null device for a terminal
     return ::GetConsoleMode(reinterpret_cast<HANDLE>(::_get_osfhandle(::_fileno(stream))), &mode) != 0;
+}
+
+int write_stream(std::FILE* stream, std::string_view text) {
+    const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+    return written && std::fflush(stream) == 0 ? 0 : errno;
 }
 
 std::atomic<bool>& install_interrupt_flag() {

@@ -9,12 +9,14 @@
 #include <cerrno>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace scoria;
 namespace fs = std::filesystem;
@@ -98,6 +100,25 @@ TEST_CASE("links are followed, permissions kept, and pipes and devices never rep
     CHECK_THROWS_AS(write("/dev/full", "x"), Error);
     CHECK(fs::is_character_file("/dev/full"));
     fs::remove_all(folder);
+}
+
+TEST_CASE("a pipe that does not block cuts no text short") {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    REQUIRE(::fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0);
+    std::FILE* const stream = ::fdopen(ends[1], "wb");
+    const std::string text(1 << 20, 'x');  // more than pipes hold
+    std::string got;
+    std::thread reader([&] {
+        char part[4096];
+        for (ssize_t size = 0; (size = ::read(ends[0], part, sizeof part)) > 0;)
+            got.append(part, size_t(size));
+    });
+    CHECK(write_stream(stream, text) == 0);
+    std::fclose(stream);
+    reader.join();
+    ::close(ends[0]);
+    CHECK(got == text);
 }
 
 TEST_CASE("a file longer than the shell allows is an error, not the program's end") {
