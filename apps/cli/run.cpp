@@ -71,28 +71,29 @@ void report(const Answer& answer, const std::vector<Beam>& beams, const Timing& 
 /// Errors: bad_argument, for flags that another makes mean nothing.
 void check_flags(const CLI::App& app, const RunOptions& options) {
     check_generation_flags(app);
-    if (options.beams > 1)  // then nothing but the model's own probabilities, and its end, make the answer
-        check_alone(app, {{"--beams",
-                           {"--temp",
-                            "--top-k",
-                            "--top-p",
-                            "--min-p",
-                            "--typical",
-                            "--xtc-probability",
-                            "--mirostat-tau",
-                            "--seed",
-                            "--repeat-penalty",
-                            "--frequency-penalty",
-                            "--presence-penalty",
-                            "--dry-multiplier",
-                            "--logit-bias",
-                            "--logprobs",
-                            "--grammar",
-                            "--json-schema",
-                            "--stop",
-                            "--lookup",
-                            "--mtp",
-                            "--draft"}}});
+    if (options.beams == 1) return;
+    // Nothing but the model's own probabilities, and its end, make the answer. --temp 0 says as much.
+    std::vector<const char*> others{"--top-k",
+                                    "--top-p",
+                                    "--min-p",
+                                    "--typical",
+                                    "--xtc-probability",
+                                    "--mirostat-tau",
+                                    "--seed",
+                                    "--repeat-penalty",
+                                    "--frequency-penalty",
+                                    "--presence-penalty",
+                                    "--dry-multiplier",
+                                    "--logit-bias",
+                                    "--logprobs",
+                                    "--grammar",
+                                    "--json-schema",
+                                    "--stop",
+                                    "--lookup",
+                                    "--mtp",
+                                    "--draft"};
+    if (options.generation.sampling.temperature != 0) others.push_back("--temp");
+    check_alone(app, {{"--beams", others}});
 }
 
 /// The answer by beam search; other answers only show in `all`.
