@@ -239,8 +239,17 @@ constexpr TensorRow jina_v3_rows[] = {
     {Role::feed_forward_post_norm_bias, LAYER "norm2.bias"},
 };
 #undef LAYER
+
+/// As make_encoder(). These classes have as many heads of keys and values as of queries.
+void make_bert(Reading& r, const char* head) {
+    make_encoder(r, head, true);
+    const Attention& attention = r.architecture.layers.front().attention;
+    if (attention.kv_heads != attention.heads)
+        r.settings.wrong(r.settings.name_of(Field::kv_heads), "as many as heads of queries");
+}
+
 void adjust_bert(Reading& r) {
-    make_encoder(r, "cls.predictions.transform.dense.weight", true);
+    make_bert(r, "cls.predictions.transform.dense.weight");
     r.architecture.token_types = r.settings.size("type_vocab_size", most_size, 2);
     expect_text(r.settings, "position_embedding_type", "absolute");
 }
@@ -270,7 +279,7 @@ void adjust_roformer(Reading& r) {
 /// Clark et al. 2020. Generators alone have a head of tokens.
 void adjust_electra(Reading& r) {
     adjust_bert(r);
-    make_encoder(r, "generator_predictions.dense.weight", true);
+    make_bert(r, "generator_predictions.dense.weight");
     r.architecture.head_activation = Activation::gelu;
     read_embedding_size(r, 128, false);
 }
@@ -278,7 +287,7 @@ void adjust_electra(Reading& r) {
 /// Lan et al. 2020.
 void adjust_albert(Reading& r) {
     adjust_bert(r);
-    make_encoder(r, "predictions.dense.weight", true);
+    make_bert(r, "predictions.dense.weight");
     read_embedding_size(r, 128, true);
     for (const char* one : {"num_hidden_groups", "inner_group_num"})
         if (r.settings.size(one, most_layers, 1) != 1) r.settings.wrong(one, "1");
@@ -288,7 +297,7 @@ void adjust_albert(Reading& r) {
 
 /// Günther et al. 2023. Its model_type is BERT's (hf_text_part.cpp).
 void adjust_jina_bert_v2(Reading& r) {
-    make_encoder(r, "cls.predictions.transform.dense.weight", true);
+    make_bert(r, "cls.predictions.transform.dense.weight");
     Architecture& architecture = r.architecture;
     architecture.token_types = r.settings.size("type_vocab_size", most_size, 2);
     use_alibi(r);
@@ -308,14 +317,14 @@ void adjust_jina_bert_v2(Reading& r) {
 }
 
 void adjust_jina_v3(Reading& r) {
-    make_encoder(r, "lm_head.dense.weight", true);
+    make_bert(r, "lm_head.dense.weight");
     r.architecture.head_activation = Activation::gelu;
     r.architecture.token_types = r.settings.size("type_vocab_size", most_size, 1);
 }
 
 /// Positions are counted from pad_token_id + 1 on. The head has its own activation.
 void adjust_roberta(Reading& r) {
-    make_encoder(r, "lm_head.dense.weight", true);
+    make_bert(r, "lm_head.dense.weight");
     r.architecture.head_activation = Activation::gelu;
     r.architecture.token_types = r.settings.size("type_vocab_size", most_size, 1);
     expect_text(r.settings, "position_embedding_type", "absolute");
@@ -328,7 +337,7 @@ void adjust_roberta(Reading& r) {
 
 /// Sanh et al. 2019.
 void adjust_distilbert(Reading& r) {
-    make_encoder(r, "vocab_transform.weight", true);
+    make_bert(r, "vocab_transform.weight");
     for (const char* ignored : {"sinusoidal_pos_embds", "tie_weights_"}) r.settings.understood(ignored);
 }
 

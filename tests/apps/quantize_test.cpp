@@ -295,7 +295,8 @@ TEST_CASE("convert: pooled heads are the mean of those they replace" * needs_fix
          {Refusal{model, once, "2", "exists"}, Refusal{model, folder.path("a"), "3", "divisor of 4"},
           Refusal{fixtures() + "/models/phi3", folder.path("b"), "1", "qkv_proj"},
           Refusal{fixtures() + "/models/t5", folder.path("c"), "2", "plain attention"},
-          Refusal{fixtures() + "/models/longformer", folder.path("e"), "2", "key_global"},
+          Refusal{fixtures() + "/models/longformer", folder.path("e"), "2", "as many as heads"},
+          Refusal{fixtures() + "/models/bert", folder.path("g"), "2", "as many as heads of queries"},
           Refusal{fixtures() + "/models/reformer", folder.path("f"), "2", "got reformer"},
           Refusal{tiny, folder.path("d"), "1", "folder"}}) {
         const Outcome refused = convert(c.in, c.out, c.heads);
