@@ -414,6 +414,23 @@ void Batch::record(OpContext& context, const kernel::Scan& k) const {
                 choices().simple(context.caps, SimpleOp::scan));
 }
 
+void Batch::record(OpContext& context, const kernel::Shift& k) const {
+    const op::Shift& op = k.op;
+    record_shift(context,
+                 {matrix(op.x), matrix(op.out), model_.vector(k.shift), op.feed_forward,
+                  workspace_.step.view(), cache_.states(op.layer, sequences_.one), pieces(), op.shape},
+                 choices().simple(context.caps, SimpleOp::shift));
+}
+
+void Batch::record(OpContext& context, const kernel::Wkv& k) const {
+    const op::Wkv& op = k.op;
+    record_wkv(context,
+               {matrix(op.rk), matrix(op.v), 0, op.shape.keys(), 0, 1, 1, matrix(op.w), matrix(op.rate),
+                matrix(op.out), model_.vector(k.parameters), workspace_.step.view(),
+                cache_.states(op.layer, sequences_.one), pieces(), op.shape},
+               choices().simple(context.caps, SimpleOp::wkv));
+}
+
 double Batch::cost(const vk::Caps& caps, size_t index, uint32_t positions) const {
     const Kernel& kernel = model_.plan().kernels[index].kernel;
     const auto reads = [](const DeviceWeight& weight) { return weight.over_bus ? bus_cost : 1; };
@@ -438,7 +455,9 @@ double Batch::cost(const vk::Caps& caps, size_t index, uint32_t positions) const
         return double(tokens_) * k->shape.heads * k->shape.head_dim * chunks.rounds * chunks.rotated();
     }
     if (const auto* k = std::get_if<kernel::Scan>(&kernel))
-        return 4.0 * tokens_ * k->op.shape.heads * k->op.shape.key_dim * k->op.shape.value_dim;
+        return 4.0 * tokens_ * double(k->op.shape.scanned_floats());
+    if (const auto* k = std::get_if<kernel::Wkv>(&kernel))
+        return 4.0 * tokens_ * double(k->op.shape.scanned_floats());
     if (const auto* k = std::get_if<kernel::ChunkAttention>(&kernel))
         return 2.0 * tokens_ * double(chunk_ring(k->shape.chunks, tokens_).seen()) * k->shape.heads *
                k->shape.head_dim;

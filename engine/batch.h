@@ -132,7 +132,9 @@ class Batch {
     void record(OpContext& context, const kernel::ChunkAttention& k) const;
     void record(OpContext& context, const kernel::Choose& k) const;
     void record(OpContext& context, const kernel::Convolve& k) const;
+    void record(OpContext& context, const kernel::Shift& k) const;
     void record(OpContext& context, const kernel::Scan& k) const;
+    void record(OpContext& context, const kernel::Wkv& k) const;
     Pieces pieces() const { return {sequences_.count, workspace_.layout.pieces_word()}; }
     const Choices& choices() const { return *workspace_.choices; }
     void fold(bool last_norm) {

@@ -211,19 +211,44 @@ struct Convolve {
     uint32_t layer;
     scoria::Recurrence shape;
 };
+/// out[t] = x[t] + shift (x[t - 1] - x[t]) for each row of `shift`, one after the other, x before the
+/// sequence's first being 0; remembers the last row of x in the cache slot `layer`, of the feed-forward
+/// behind the states.
+struct Shift {
+    TensorId x, out;
+    WeightRef shift;
+    bool feed_forward;
+    uint32_t layer;
+    scoria::Recurrence shape;
+};
+/// out = columns of x, from `first` on.
+struct Columns {
+    TensorId x, out;
+    uint32_t first;
+};
 /// The states of all heads, in the cache slot `layer`, from token to token (RecurrenceKind): out [heads *
 /// value_dim]. q and k of all groups are `key_dim` columns each, from q_first and k_first of `qk` on; v from
 /// v_first of `v` on; q times q_scale, k times k_scale. By key `step` is d
 /// itself, unless it is to be bounded.
 struct Scan {
-    TensorId qk, v, step;
+    TensorId qk, v;
+    std::optional<TensorId> step;  // but of lightning
     std::optional<TensorId> beta;  // delta
     TensorId out;
     WeightRef decay;
-    std::optional<WeightRef> step_bias;  // but by key
+    std::optional<WeightRef> step_bias;  // where steps are activated
     std::optional<WeightRef> skip;       // but of delta
     uint32_t q_first, k_first, v_first;
     float q_scale, k_scale;
+    uint32_t layer;
+    scoria::Recurrence shape;
+};
+
+/// RecurrenceKind::wkv, states as of Scan: out [S^T r | (sum of bonus r k') v], [heads * value_dim] each.
+struct Wkv {
+    TensorId rk;  // r, then k
+    TensorId v, w, rate, out;
+    WeightRef erase, rate_scale, bonus;
     uint32_t layer;
     scoria::Recurrence shape;
 };
@@ -233,7 +258,7 @@ struct Scan {
 using Op = std::variant<op::Embed, op::Norm, op::Linear, op::Map, op::Rope, op::Attention, op::Glu, op::Add,
                         op::Select, op::Route, op::ExpertLinear, op::ExpertSum, op::HeadLinear, op::Pack,
                         op::Gate, op::Mix, op::Store, op::Hash, op::Sort, op::ChunkAttention, op::Convolve,
-                        op::Scan, op::Choose>;
+                        op::Shift, op::Columns, op::Scan, op::Wkv, op::Choose>;
 
 struct Graph {
     std::vector<GraphTensor> tensors;

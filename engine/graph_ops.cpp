@@ -29,7 +29,10 @@ const char* kind_name(const op::Hash&) { return "hash"; }
 const char* kind_name(const op::Sort&) { return "sort"; }
 const char* kind_name(const op::ChunkAttention&) { return "chunk attention"; }
 const char* kind_name(const op::Convolve&) { return "convolve"; }
+const char* kind_name(const op::Shift&) { return "shift"; }
+const char* kind_name(const op::Columns&) { return "columns"; }
 const char* kind_name(const op::Scan&) { return "scan"; }
+const char* kind_name(const op::Wkv&) { return "wkv"; }
 const char* kind_name(const op::Choose&) { return "choose"; }
 
 struct Inputs {
@@ -57,8 +60,12 @@ struct Inputs {
         return o.sorted ? Ids{o.q, o.k, o.v, *o.sorted} : Ids{o.q, o.k, o.v};
     }
     Ids operator()(const op::Convolve& o) const { return o.x; }
+    Ids operator()(const op::Wkv& o) const { return {o.rk, o.v, o.w, o.rate}; }
     Ids operator()(const op::Scan& o) const {
-        return o.beta ? Ids{o.qk, o.v, o.step, *o.beta} : Ids{o.qk, o.v, o.step};
+        Ids ids{o.qk, o.v};
+        if (o.step) ids.push_back(*o.step);
+        if (o.beta) ids.push_back(*o.beta);
+        return ids;
     }
     template <class Unary> Ids operator()(const Unary& o) const { return {o.x}; }
 };

@@ -11,12 +11,13 @@
 namespace scoria {
 namespace {
 
-/// Whether no layer from `at` on reads what one before it cached or chose.
+/// Whether no layer from `at` on reads what one before it cached or chose, or its values.
 bool can_cut(const Architecture& architecture, uint32_t at) {
     const auto apart = [&](const Layer& layer) {
         return layer.attention.kv_layer < 0 || layer.attention.kv_layer >= int32_t(at);
     };
-    if (architecture.layers[at].attention.indexer.shared) return false;
+    if (architecture.layers[at].attention.indexer.shared || architecture.recurrence().shifts_x())
+        return false;
     return std::all_of(architecture.layers.begin() + at, architecture.layers.end(), apart);
 }
 
@@ -46,7 +47,7 @@ std::vector<LayerRange> share_layers(const Architecture& architecture, std::span
         }
         if (end == first)
             fail(Status::unsupported, "device", "expected layers that can be cut in ", parts,
-                 ", got some that share keys and values");
+                 ", got some that share keys or values");
         ranges.push_back({first, end});
         first = end;
     }

@@ -39,7 +39,10 @@ constinit const Planner::Row Planner::table[] = {
     {"sort", false, &Planner::as_is<op::Sort>},
     {"chunk attention", false, &Planner::as_is<op::ChunkAttention>},
     {"convolve", false, &Planner::convolve},
+    {"shift", false, &Planner::shift},
+    {"columns", false, &Planner::columns},
     {"scan", false, &Planner::scan},
+    {"wkv", false, &Planner::wkv},
 };
 
 Plan Planner::run() {
@@ -373,10 +376,35 @@ size_t Planner::scan(size_t i) {
     if (!op) return 0;
     const uint32_t steps = op->shape.steps();
     VectorGroup parameters{{{op->decay, op->shape.decays()}}};
-    if (!op->shape.by_key)
+    if (op->shape.activates_steps())
         parameters.parts.insert(parameters.parts.end(), {{op->step_bias, steps}, {op->skip, steps}});
     emit(kernel::Scan{*op, vector_group(std::move(parameters))}, inputs_of(graph_.ops[i]),
          std::array{op->out});
+    return 1;
+}
+
+size_t Planner::shift(size_t i) {
+    const auto* op = at<op::Shift>(i);
+    if (!op) return 0;
+    emit(kernel::Shift{*op, vector_of(op->shift, cols(op->out))}, {op->x}, {op->out});
+    return 1;
+}
+
+/// They are where they are.
+size_t Planner::columns(size_t i) {
+    const auto* op = at<op::Columns>(i);
+    if (!op) return 0;
+    const Placement& x = plan_.placements[op->x.index];
+    plan_.placements[op->out.index] = {x.storage, x.first + op->first};
+    return 1;
+}
+
+size_t Planner::wkv(size_t i) {
+    const auto* op = at<op::Wkv>(i);
+    if (!op) return 0;
+    const uint32_t keys = op->shape.keys();
+    const VectorGroup parameters{{{op->erase, keys}, {op->rate_scale, keys}, {op->bonus, keys}}};
+    emit(kernel::Wkv{*op, vector_group(parameters)}, inputs_of(graph_.ops[i]), std::array{op->out});
     return 1;
 }
 

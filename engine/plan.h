@@ -126,10 +126,19 @@ struct Convolve {
     uint32_t layer;
     scoria::Recurrence shape;
 };
-/// `parameters`: decay and, but by key, the steps' bias and what skips, of every head (zeros where nothing
+struct Shift {
+    op::Shift op;
+    VectorId shift;
+};
+/// `parameters`: decay and, of activated steps, their bias and what skips, of every head (zeros where nothing
 /// does).
 struct Scan {
     op::Scan op;
+    VectorId parameters;
+};
+/// `parameters`: erase, rate_scale, bonus.
+struct Wkv {
+    op::Wkv op;
     VectorId parameters;
 };
 /// Of what a RopeCache has rotated and put into the cache.
@@ -148,11 +157,11 @@ using op::Add, op::ChunkAttention, op::Sort, op::Pack, op::Gate, op::Glu, op::Ma
 
 }  // namespace kernel
 
-using Kernel =
-    std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
-                 kernel::Glu, kernel::Add, kernel::Map, kernel::Select, kernel::Route, kernel::ExpertLinear,
-                 kernel::ExpertSum, kernel::Pack, kernel::Gate, kernel::Mix, kernel::Hash, kernel::Sort,
-                 kernel::ChunkAttention, kernel::Convolve, kernel::Scan, kernel::Choose>;
+using Kernel = std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
+                            kernel::Glu, kernel::Add, kernel::Map, kernel::Select, kernel::Route,
+                            kernel::ExpertLinear, kernel::ExpertSum, kernel::Pack, kernel::Gate, kernel::Mix,
+                            kernel::Hash, kernel::Sort, kernel::ChunkAttention, kernel::Convolve,
+                            kernel::Shift, kernel::Scan, kernel::Wkv, kernel::Choose>;
 
 struct PlannedKernel {
     Kernel kernel;

@@ -61,7 +61,10 @@ class Planner {
     size_t hash(size_t i);
     size_t mixer_linears(size_t i);
     size_t convolve(size_t i);
+    size_t shift(size_t i);
+    size_t columns(size_t i);
     size_t scan(size_t i);
+    size_t wkv(size_t i);
     size_t add(size_t i);
     bool adds_in_place(const op::Add& add, TensorId x, size_t i) const;
     size_t expert_sum(size_t i);

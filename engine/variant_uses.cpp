@@ -145,6 +145,12 @@ class Uses {
                cat("kind ", int(shape.kind), " heads ", shape.heads, "/", shape.groups, " state ",
                    shape.key_dim, " x ", shape.value_dim));
     }
+    void operator()(size_t i, const kernel::Shift& k) {
+        simple(SimpleOp::shift, i, k.op.out, cat("channels ", k.op.shape.width));
+    }
+    void operator()(size_t i, const kernel::Wkv& k) {
+        simple(SimpleOp::wkv, i, k.op.out, cat("heads ", k.op.shape.heads, " of ", k.op.shape.key_dim));
+    }
     void operator()(size_t i, const kernel::ExpertSum& k) {
         simple(SimpleOp::expert_sum, i, k.out, cat("used ", k.used));
     }

@@ -271,6 +271,16 @@ enum class RecurrenceKind : uint8_t {
     // (S^T q + skip v) silu(gate). v alone is convolved: k and q are W v, and the step U (W v), W of
     // step_rank rows more (Gu & Dao 2023, Mamba, algorithm 2).
     selective,
+    // S = e^decay S + k v^T; norm(S^T q) sigmoid(gate), the norm over all heads; q, k and v are silu(W x),
+    // and nothing is convolved (Qin et al. 2024, Lightning Attention-2, eq. 5).
+    lightning,
+    // RWKV-7 (Peng et al. 2025, eq. 3-22). Each of r, w, k, v, rate and gate reads a mix of x of its own,
+    // x + shift (x before - x). With a = sigmoid(rate), e = erase k of length 1, d = e^(bound sigmoid(w)),
+    //   S = (d S) - a e (S^T e)^T + k (1 + (a - 1) rate_scale) v^T, S^T e being of S before it decays,
+    // and (norm(S^T r) + (sum of bonus r k') v) gate, k' being what stands before v. w, rate and gate are
+    // U f(W x), f being tanh, nothing and sigmoid. A layer of value_rank takes v + sigmoid(U (W x)) (v of the
+    // first layer - v) for v.
+    wkv,
 };
 struct Recurrence {
     RecurrenceKind kind = RecurrenceKind::none;
@@ -279,17 +289,20 @@ struct Recurrence {
     uint32_t key_dim = 0, value_dim = 0;
     bool tiled = false;  // group_of()
     bool taps_bias = false;
-    uint32_t step_rank = 0;  // of selective, and of a delta rule whose steps are U (W x)
-    uint32_t gate_rank = 0;  // likewise of the gate; 0: W x
-    Activation gate_activation = Activation::silu;  // of a delta rule
+    uint32_t step_rank = 0;                  // of selective, and of a delta rule whose steps are U (W x)
+    uint32_t gate_rank = 0;                  // likewise of the gate; 0: W x, or of wkv no gate
+    uint32_t rate_rank = 0, value_rank = 0;  // of wkv
+    bool feed_forward_shift = false;         // what the feed-forward reads is such a mix, too (wkv)
+    uint32_t shifts() const { return gate_rank ? 6 : 5; }  // mixes that wkv reads, in the order above
+    Activation gate_activation = Activation::silu;         // of a delta rule, and lightning
     float beta_scale = 1;    // 2: what is left of S has negative eigenvalues, too (Grazzi et al. 2024)
     bool by_key = false;     // a head has a step for each of its keys
     float bound = 0;         // by key, below 0: a = exp(bound sigmoid(-decay step)), without softplus
     bool separate = false;   // q, k and v have matrices and taps of their own, for channels() together
     bool projected = false;  // of a state space: k, q and steps are made of v as those of selective
     enum class PartNorms : uint8_t { none, plain, weighted } part_norms = PartNorms::none;  // of its W v
-    float epsilon = 0;        // of the norm: of a head, or of a group's heads (state_space), or of parts
-    bool normed = true;       // else a state space leaves the norm out
+    float epsilon = 0;        // of the norm: of a head, of a group's heads (state_space), of all, or of parts
+    bool normed = true;       // else a state space, or wkv, leaves the norm out
     bool norm_first = false;  // it norms before it gates
     float gate_scale = 1, step_scale = 1;  // multiply what becomes the gate, and the step (state_space)
     float q_scale = 1, k_scale = 1,
@@ -299,19 +312,32 @@ struct Recurrence {
     size_t group_of(size_t head) const { return tiled ? head % groups : head / (heads / groups); }
     uint32_t keys() const { return groups * key_dim; }
     bool by_column() const { return kind == RecurrenceKind::selective; }
+    /// Steps pass softplus once a bias is added, and there is a skip: of state spaces and delta rules.
+    bool activates_steps() const { return !by_key && kind != RecurrenceKind::lightning; }
+    bool shifts_x() const { return kind == RecurrenceKind::wkv; }
     bool convolves_v_alone() const { return by_column() || projected; }
-    uint32_t steps() const { return by_column() ? width : by_key ? heads * key_dim : heads; }
-    uint32_t decays() const { return by_column() ? width * key_dim : heads; }  // [width, key_dim]
+    uint32_t steps() const {
+        return kind == RecurrenceKind::lightning ? 0 : by_column() ? width : by_key ? heads * key_dim : heads;
+    }
+    uint32_t decays() const {
+        return shifts_x() ? 0 : by_column() ? width * key_dim : heads;
+    }  // [width, key_dim]
     uint32_t channels() const {
-        return kind == RecurrenceKind::convolution || convolves_v_alone() ? width : 2 * keys() + width;
+        const bool all = kind != RecurrenceKind::convolution && !shifts_x() && !convolves_v_alone();
+        return all ? 2 * keys() + width : width;
     }
     /// Where q, k and v begin among the channels: q, k, v or, of Mamba's, v, k, q (x, B, C).
-    uint32_t q_channel() const { return kind == RecurrenceKind::delta ? 0 : width + keys(); }
-    uint32_t k_channel() const { return kind == RecurrenceKind::delta ? keys() : width; }
-    uint32_t v_channel() const { return kind == RecurrenceKind::delta ? 2 * keys() : 0; }
-    /// What is kept of a sequence: [taps - 1, channels], then S of every head.
-    uint64_t convolved_floats() const { return uint64_t{taps - 1} * channels(); }
-    uint64_t state_floats() const { return convolved_floats() + uint64_t{heads} * key_dim * value_dim; }
+    bool values_first() const { return kind == RecurrenceKind::state_space || by_column(); }
+    uint32_t q_channel() const { return values_first() ? width + keys() : 0; }
+    uint32_t k_channel() const { return values_first() ? width : keys(); }
+    uint32_t v_channel() const { return values_first() ? 0 : 2 * keys(); }
+    /// What is kept of a sequence: [taps - 1, channels], then S of every head, then what the feed-forward
+    /// read.
+    uint64_t convolved_floats() const { return taps ? uint64_t{taps - 1} * channels() : 0; }
+    uint64_t scanned_floats() const { return uint64_t{heads} * key_dim * value_dim; }
+    uint64_t state_floats() const {
+        return convolved_floats() + scanned_floats() + (feed_forward_shift ? width : 0);
+    }
     bool operator==(const Recurrence&) const = default;
 };
 
@@ -405,6 +431,7 @@ struct Layer {
     Attention cross;  // to the encoder's output, between the two others; 0 heads: none
     FeedForward feed_forward;  // neither columns nor experts: nothing
     float attention_out = 1, recurrence_out = 1, feed_forward_out = 1;  // multiply what each adds
+    float attention_residual = 1, feed_forward_residual = 1;            // multiply what those are added to
     float scale = 1;                              // multiplies the stream behind the layer
     std::optional<NormPlacement> placement = {};  // where not Architecture::placement
     bool recurs() const { return recurrence.kind != RecurrenceKind::none; }

@@ -40,7 +40,8 @@ enum class Layout : uint8_t {
     mixer,          // of struct Recurrence: gate, channels, steps; input gate, gate, channels (convolution);
                     // channels, gate, and low rank of steps, k, q (selective); per head its gate, then its
                     // channels, and k, q, low rank of steps (projected)
-    mixer_grouped,  // per group: its q, k, v and gate; of its heads' vectors: betas, steps (Qwen3-Next)
+    mixer_grouped,  // per group: its q, k, v and gate; of its heads' vectors: betas, steps (Qwen3-Next); q, k
+                    // and v alone (lightning)
     channels,  // of q, k and v one after the other, which the tensors of those three roles hold together,
                // wherever they are cut (transformers saves thirds)
     // From here on the weight is computed from the tensor: position_tables.h.

@@ -27,8 +27,8 @@ void set_states(const Described& model, Keys& keys) {
     keys.set("ssm.inner_size", r.width);
 }
 
-void set_delta(const Described& model, Keys& keys) {
-    set_states(model, keys);
+/// Which layers recur.
+void set_listed_layers(const Described& model, Keys& keys) {
     std::vector<bool> recurs;
     for (const Layer& layer : model.architecture.layers) recurs.push_back(layer.attention.heads == 0);
     const auto every = static_cast<size_t>(std::ranges::find(recurs, false) - recurs.begin()) + 1;
@@ -36,6 +36,16 @@ void set_delta(const Described& model, Keys& keys) {
     bool regular = true;
     for (size_t i = 0; i < recurs.size(); ++i) regular = regular && recurs[i] == ((i + 1) % every != 0);
     if (!regular) keys.set("attention.recurrent_layers", recurs);
+}
+
+void set_minimax(const Described& model, Keys& keys) {
+    set_listed_layers(model, keys);
+    keys.set("residual_scale", double{model.architecture.layers.front().attention_residual});
+}
+
+void set_delta(const Described& model, Keys& keys) {
+    set_states(model, keys);
+    set_listed_layers(model, keys);
     if (model.architecture.routing().shared_size != 0) set_shared_expert(model, keys);
 }
 
@@ -109,6 +119,15 @@ bool has_as_many_heads(const Architecture& a) { return a.recurrence().heads == a
 /// As its reader takes them.
 bool is_bounded(const Architecture& a) { return a.recurrence().bound < 0; }
 
+/// There is one factor of what is added to, and none of what is added.
+bool scales_residuals_alike(const Architecture& a) {
+    const float alpha = a.layers.front().attention_residual;
+    return std::ranges::all_of(a.layers, [&](const Layer& l) {
+        return l.attention_residual == alpha && l.feed_forward_residual == alpha && l.attention_out == 1 &&
+               l.recurrence_out == 1 && l.feed_forward_out == 1;
+    });
+}
+
 /// Multipliers would have to go into weights, and norms come after gates.
 bool multiplies_nothing(const Architecture& a) {
     const Layer& layer = a.layers.front();
@@ -137,6 +156,18 @@ std::span<const ConversionFamily> recurrent_conversions() {
          .ahead = true,
          .keys = set_bailing3,
          .lacks = lacks_q_rank},
+        {.model_type = "minimax",
+         .architecture = "minimax-01",
+         .fits = scales_residuals_alike,
+         .keys = set_minimax},
+        {.model_type = "minimax_text_01",
+         .architecture = "minimax-01",
+         .fits = scales_residuals_alike,
+         .keys = set_minimax},
+        {.model_type = "minimax_m1",
+         .architecture = "minimax-01",
+         .fits = scales_residuals_alike,
+         .keys = set_minimax},
         {.model_type = "falcon_h1",
          .architecture = "falcon-h1",
          .fits = multiplies_nothing,

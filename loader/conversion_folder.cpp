@@ -31,6 +31,7 @@ enum class Order : uint8_t {
     same,
     pairs,      // the rotating elements of a head, halves beside each other there
     rope_last,  // the rotating elements of a head are its last there (DeepSeek)
+    grouped,    // q, k and v of each head stand together there (lightning)
     tiled,      // heads that share q and k are `groups` apart there (Recurrence::tiled)
     tiled_columns,
 };
@@ -280,7 +281,8 @@ void FolderSource::add_layer_scales() {
 void FolderSource::add_negated() {
     std::erase_if(model_.weights, [&](const auto& weight) {
         const auto& [ref, view] = weight;
-        if (ref.role != Role::mixer_decay || row_of(ref).layout != Layout::negated) return false;
+        const bool made = view.name == role_name(ref.role);  // no file holds it
+        if (ref.role != Role::mixer_decay || made || row_of(ref).layout != Layout::negated) return false;
         std::vector<float> values = floats_of(view);
         for (float& value : values) value = -value;
         const std::vector<uint64_t> dimensions{1, values.size()};
@@ -347,7 +349,9 @@ FolderSource::Part FolderSource::part_of(WeightRef ref, const TensorView& view, 
                                          bool vector) const {
     const bool rotates =
         ref.role == Role::q || ref.role == Role::k || ref.role == Role::q_bias || ref.role == Role::k_bias;
+    const bool grouped = layout == Layout::mixer_grouped && ref.role == Role::mixer_in;
     const Order order = layout == Layout::q_rope_last ? Order::rope_last
+                        : grouped                     ? Order::grouped
                         : rotates && turns_pairs()    ? Order::pairs
                                                       : Order::same;
     return tiled({&view, vector ? view.cols : view.rows, order}, ref.role);
@@ -422,6 +426,11 @@ uint64_t FolderSource::source_row(const Part& part, uint64_t row) const {
     const Order order = part.order;
     if (order == Order::same) return row;
     if (order == Order::tiled) return part.heads.in_folder(row, model_.architecture.recurrence());
+    if (order == Order::grouped) {  // q, k and v of a head are as many rows each
+        const Recurrence& r = model_.architecture.recurrence();
+        const uint64_t dim = r.key_dim, head = row / (3 * dim), which = row / dim % 3;
+        return (which * r.heads + head) * dim + row % dim;
+    }
     const Attention& attention = model_.architecture.attention();
     const uint64_t head = attention.head_dim, at = row % head, start = row - at;
     if (order == Order::pairs) return start + row_of_halves(at, ropes_.front().width);

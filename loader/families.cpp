@@ -169,7 +169,13 @@ Architecture describe(const Family& family, const Settings& settings) {
     if (family.recurs_alone) {
         for (const Field none : {Field::heads, Field::head_dim, Field::feed_forward})
             settings.understood(settings.name_of(none));  // 0, or of the recurrence
-        architecture.layers.assign(layers, {});
+        Layer layer;
+        if (family.feeds) {
+            layer.feed_forward.size = settings.size(Field::feed_forward, most_size);
+            layer.feed_forward.activation = family.activation;
+            layer.feed_forward.gated = family.gated;
+        }
+        architecture.layers.assign(layers, layer);
         return architecture;
     }
     const LayerHeads heads = read_heads(settings, layers);

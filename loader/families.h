@@ -112,7 +112,9 @@ struct Family {
 
     RecurrenceKind recurrence = RecurrenceKind::none;  // of some layers, which `adjust` makes
     bool recurs_beside = false;                        // attention, in every layer
-    bool recurs_alone = false;                         // no attention in any layer, and no feed-forward
+    bool recurs_alone = false;                         // no attention in any layer
+
+    bool feeds = false;  // recurs_alone: there is a feed-forward all the same
 
     Adjust adjust = nullptr;
 };

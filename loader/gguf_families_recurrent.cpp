@@ -5,6 +5,7 @@
 #include "recurrent_layers.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace scoria {
 namespace {
@@ -90,6 +91,42 @@ constexpr TensorRow bailing3_rows[] = {
     {Role::mixer_decay, LAYER "ssm_a", negated},
     {Role::attention_gate, LAYER "attn_gate.weight"},
 };
+constexpr TensorRow minimax_rows[] = {
+    {Role::mixer_in, LAYER "attn_qkv.weight", mixer_grouped},
+    {Role::mixer_gate, LAYER "attn_gate.weight"},
+    {Role::mixer_norm, LAYER "attn_norm_2.weight"},
+    {Role::mixer_out, LAYER "attn_output.weight"},
+};
+constexpr TensorRow wkv_rows[] = {
+    {Role::mixer_shift, LAYER "time_mix_lerp_fused.weight"},
+    {Role::mixer_q, LAYER "time_mix_receptance.weight"},
+    {Role::mixer_k, LAYER "time_mix_key.weight"},
+    {Role::mixer_v, LAYER "time_mix_value.weight"},
+    {Role::mixer_step_low, LAYER "time_mix_w1.weight"},
+    {Role::mixer_step, LAYER "time_mix_w2.weight"},
+    {Role::mixer_step_bias, LAYER "time_mix_w0.weight"},
+    {Role::mixer_rate_low, LAYER "time_mix_a1.weight"},
+    {Role::mixer_rate, LAYER "time_mix_a2.weight"},
+    {Role::mixer_rate_bias, LAYER "time_mix_a0.weight"},
+    {Role::mixer_value_low, LAYER "time_mix_v1.weight"},
+    {Role::mixer_value, LAYER "time_mix_v2.weight"},
+    {Role::mixer_value_bias, LAYER "time_mix_v0.weight"},
+    {Role::mixer_gate_low, LAYER "time_mix_g1.weight"},
+    {Role::mixer_gate, LAYER "time_mix_g2.weight"},
+    {Role::mixer_erase, LAYER "time_mix_k_k.weight"},
+    {Role::mixer_rate_scale, LAYER "time_mix_k_a.weight"},
+    {Role::mixer_bonus, LAYER "time_mix_r_k.weight"},
+    {Role::mixer_norm, LAYER "time_mix_ln.weight"},
+    {Role::mixer_norm_bias, LAYER "time_mix_ln.bias"},
+    {Role::mixer_out, LAYER "time_mix_output.weight"},
+};
+constexpr TensorRow rwkv7_rows[] = {
+    {Role::feed_forward_norm, LAYER "attn_norm_2.weight"},
+    {Role::feed_forward_norm_bias, LAYER "attn_norm_2.bias"},
+    {Role::feed_forward_shift, LAYER "channel_mix_lerp_k.weight"},
+    {Role::up, LAYER "channel_mix_key.weight"},
+    {Role::down, LAYER "channel_mix_value.weight"},
+};
 constexpr TensorRow falcon_h1_rows[] = {
     {Role::feed_forward_norm, LAYER "ffn_norm"},
 };
@@ -103,7 +140,7 @@ constexpr Routing sigmoid_experts{
 constexpr Routing qwen_experts{.renormalise = true, .shared_gate = true};
 constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
 
-constexpr Routing jamba_experts{};
+constexpr Routing jamba_experts{}, minimax_experts{.renormalise = true};
 
 std::vector<bool> layers_without_heads(const Reading& r) {
     std::vector<bool> without;
@@ -145,18 +182,31 @@ Recurrence read_mamba(const Reading& r) {
     return mamba;
 }
 
+/// Which recur: those that the file lists, else all but every n-th, where it does not say, `every`-th.
+std::vector<bool> listed_layers(const Reading& r, uint32_t every) {
+    every = r.settings.size("full_attention_interval", most_layers, every);
+    const std::vector<double> listed = r.settings.numbers("attention.recurrent_layers");
+    std::vector<bool> recurs(r.architecture.layers.size());
+    for (size_t i = 0; i < recurs.size(); ++i)
+        recurs[i] = i < listed.size() ? listed[i] != 0 : (i + 1) % every != 0;
+    return recurs;
+}
+
 /// The converter puts heads that share q and k `groups` apart, but for those of Qwen3-Next.
 void adjust_delta(Reading& r) {
     gguf::read_past_axes(r);
     Recurrence delta = read_state(r.settings, RecurrenceKind::delta, r.architecture.norm.epsilon);
     delta.tiled = r.architecture.family != "qwen3next";
-    const size_t layers = r.architecture.layers.size();
-    const uint32_t every = r.settings.size("full_attention_interval", most_layers, 4);
-    std::vector<double> listed = r.settings.numbers("attention.recurrent_layers");
-    std::vector<bool> recurs(layers);
-    for (size_t i = 0; i < layers; ++i) recurs[i] = i < listed.size() ? listed[i] != 0 : (i + 1) % every != 0;
     for (Layer& layer : r.architecture.layers) layer.attention.output_gate = Attention::OutputGate::elements;
-    use_recurrence(r.architecture, recurs, delta);
+    use_recurrence(r.architecture, listed_layers(r, 4), delta);
+}
+
+/// What all layers add to is multiplied alike.
+void adjust_minimax(Reading& r) {
+    use_lightning(r, listed_layers(r, 8), 0);
+    for (Layer& layer : r.architecture.layers)
+        layer.attention_residual = layer.feed_forward_residual =
+            static_cast<float>(r.settings.positive("residual_scale"));
 }
 
 /// Layers without key/value heads have a delta rule that decays by key, the others latent attention.
@@ -275,6 +325,31 @@ void adjust_plamo2(Reading& r) {
     use_recurrence(a, layers_without_heads(r), mamba);
 }
 
+/// Heads, ranks and how many of its parts mix a token with the one before it.
+void adjust_rwkv7(Reading& r) {
+    const Settings& keys = r.settings;
+    const uint32_t hidden = r.architecture.hidden;
+    const auto rank = [&](const char* name) { return keys.size(name, 1 << 16); };
+    Recurrence wkv;
+    wkv.kind = RecurrenceKind::wkv;
+    wkv.taps = 2;
+    wkv.separate = wkv.by_key = true;
+    wkv.bound = static_cast<float>(-std::exp(-0.5));
+    wkv.epsilon = 64e-5f;
+    wkv.key_dim = wkv.value_dim = keys.size("wkv.head_size", most_wkv_dim);
+    wkv.heads = wkv.groups = hidden / wkv.key_dim;
+    if (hidden % wkv.key_dim != 0) keys.wrong("wkv.head_size", cat("a divisor of ", hidden));
+    check_heads(keys, "wkv.head_size", wkv);
+    wkv.step_rank = rank("attention.decay_lora_rank");
+    wkv.rate_rank = rank("attention.iclr_lora_rank");
+    wkv.value_rank = rank("attention.value_residual_mix_lora_rank");
+    wkv.gate_rank = keys.size("attention.gate_lora_rank", 1 << 16, 0, 0);
+    wkv.normed = r.catalog.find("blk.0.time_mix_ln.weight") != nullptr;
+    wkv.feed_forward_shift = keys.size("token_shift_count", 2, 2) == 2;
+    use_in_all_layers(r.architecture, wkv);
+    r.architecture.layers.front().recurrence.value_rank = 0;
+}
+
 void adjust_mamba2(Reading& r) { use_in_all_layers(r.architecture, read_mamba(r)); }
 
 }  // namespace
@@ -324,6 +399,12 @@ std::span<const Family> gguf_recurrent_families() {
          .routing = &sigmoid_experts,
          .recurrence = RecurrenceKind::delta,
          .adjust = adjust_bailing3},
+        {.name = "minimax-01",
+         .tensors = {minimax_rows, common, experts},
+         .placement = NormPlacement::normed,
+         .routing = &minimax_experts,
+         .recurrence = RecurrenceKind::lightning,
+         .adjust = adjust_minimax},
         {.name = "granitehybrid",  // q and k permuted as for llama
          .tensors = {mamba_rows, state_rows, common, experts},
          .pairs = RopePairs::interleaved,
@@ -368,6 +449,25 @@ std::span<const Family> gguf_recurrent_families() {
          .qk_norm = QkNorm::Group::head,
          .recurrence = RecurrenceKind::state_space,
          .adjust = adjust_plamo2},
+        {.name = "rwkv7",
+         .tensors = {wkv_rows, rwkv7_rows, common},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .rope = false,
+         .activation = Activation::relu_squared,
+         .gated = false,
+         .embedding_norm = true,
+         .recurrence = RecurrenceKind::wkv,
+         .recurs_alone = true,
+         .feeds = true,
+         .adjust = adjust_rwkv7},
+        {.name = "arwkv7",
+         .tensors = {wkv_rows, common},
+         .rope = false,
+         .recurrence = RecurrenceKind::wkv,
+         .recurs_alone = true,
+         .feeds = true,
+         .adjust = adjust_rwkv7},
         {.name = "mamba2",
          .tensors = {mamba_rows, state_rows, common},
          .rope = false,

@@ -353,7 +353,7 @@ std::span<const Family> hugging_face_families() {
         for (const auto part :
              {llama_families(), gemma_families(), gpt_families(), expert_families(), deepseek_families(),
               encoder_families(), rotary_encoder_families(), encoder_decoder_families(), recurrent_families(),
-              mamba_families(), reformer_families(), own_families()})
+              mamba_families(), lightning_families(), reformer_families(), own_families()})
             all.insert(all.end(), part.begin(), part.end());
         return all;
     }();

@@ -18,6 +18,7 @@ std::span<const Family> rotary_encoder_families();   // those whose heads rotate
 std::span<const Family> encoder_decoder_families();  // T5, BART and their kin
 std::span<const Family> recurrent_families();        // some layers of which are no attention
 std::span<const Family> mamba_families();            // no layer of which is
+std::span<const Family> lightning_families();
 std::span<const Family> reformer_families();
 std::span<const Family> own_families();  // the fixtures' own references
 

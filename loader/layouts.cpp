@@ -128,7 +128,8 @@ Laid lay_mixer_grouped(const Frame& f) {
     const Recurrence& r = f.layer.recurrence;
     const uint64_t heads = r.heads / r.groups, values = heads * r.value_dim;
     const bool vectors = f.role == Role::mixer_beta || f.role == Role::mixer_step;
-    const uint64_t group = vectors ? 2 * heads : 2 * (r.key_dim + values);
+    const uint64_t gate = r.kind == RecurrenceKind::lightning ? 0 : values;
+    const uint64_t group = vectors ? 2 * heads : 2 * r.key_dim + values + gate;
     Laid laid{{r.groups * group, f.cols}, {}};
     const auto of_groups = [&](uint64_t first, uint64_t rows) {
         for (uint64_t g = 0; g < r.groups; ++g)

@@ -4,6 +4,7 @@
 #include "fail.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace scoria {
 namespace {
@@ -81,6 +82,29 @@ Recurrence read_state_space(const Settings& settings, const StateSpaceFields& na
     mamba.epsilon = epsilon;
     check_heads(settings, names.heads, mamba);
     return mamba;
+}
+
+void use_lightning(Reading& reading, const std::vector<bool>& recurs, double e) {
+    Architecture& a = reading.architecture;
+    const Settings& settings = reading.settings;
+    const Attention& attention = a.attention();
+    Recurrence lightning;
+    lightning.kind = RecurrenceKind::lightning;
+    lightning.heads = lightning.groups = attention.heads;
+    lightning.key_dim = lightning.value_dim = attention.head_dim;
+    lightning.gate_activation = Activation::sigmoid;
+    lightning.epsilon = 1e-6f;  // the published code's, whatever the file says of others
+    if (attention.head_dim > most_state_dim)
+        settings.wrong(settings.name_of(Field::head_dim), cat("at most ", most_state_dim));
+    check_heads(settings, settings.name_of(Field::heads), lightning);
+    for (size_t i = 0; i < recurs.size(); ++i) {
+        if (!recurs[i]) continue;
+        const double of_layer = 1 - (i ? double(i) / (double(recurs.size()) - 1 + e) : 0) + 1e-5;
+        std::vector<float>& decays = reading.synthesised[{Role::mixer_decay, int32_t(i)}];
+        for (uint32_t h = 1; h <= lightning.heads; ++h)
+            decays.push_back(float(-std::exp2(-8.0 * h / lightning.heads) * of_layer));
+    }
+    use_recurrence(a, recurs, lightning);
 }
 
 Recurrence delta_by_key(float epsilon) {

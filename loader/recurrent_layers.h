@@ -2,6 +2,7 @@
 #pragma once
 
 #include "architecture.h"
+#include "families.h"
 #include "settings.h"
 
 #include <string_view>
@@ -9,7 +10,7 @@
 
 namespace scoria {
 
-constexpr uint64_t most_taps = 16, most_state_dim = 256;
+constexpr uint64_t most_taps = 16, most_state_dim = 256, most_wkv_dim = 128;
 
 /// Whether a type of layer in config.json is a recurrence's: whose, the family knows.
 bool is_recurrent_type(std::string_view type);
@@ -39,6 +40,11 @@ struct StateSpaceFields {
 /// those of check_heads.
 Recurrence read_state_space(const Settings& settings, const StateSpaceFields& names, float epsilon,
                             uint64_t width = 0);
+
+/// MiniMax-Text-01's lightning attention in the layers that recur. Slopes are ALiBi's for a power of two,
+/// 2^(-8 h / n), h from 1, times 1 - i / (layers - 1 + e) + 1e-5 in layer i. What layers add is added to the
+/// norm that they read (NormPlacement::normed). Errors: those of check_heads.
+void use_lightning(Reading& reading, const std::vector<bool>& recurs, double e);
 
 /// Kimi Linear's and Ling 3's, but for sizes.
 Recurrence delta_by_key(float epsilon);

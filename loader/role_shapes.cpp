@@ -61,7 +61,21 @@ uint32_t or_else(uint32_t rank, uint32_t otherwise) { return rank ? rank : other
 uint32_t separate_keys(const L& l) { return mixer(l).separate ? mixer(l).keys() : 0; }
 uint32_t separate_values(const L& l) { return mixer(l).separate ? mixer(l).width : 0; }
 RoleShape taps(const L& l, uint32_t channels) {
-    return matrix(mixer(l).taps ? channels : 0, mixer(l).taps, channels);
+    return matrix(mixer(l).taps && !mixer(l).shifts_x() ? channels : 0, mixer(l).taps, channels);
+}
+uint32_t wkv_keys(const L& l) { return is(l, Kind::wkv) ? mixer(l).keys() : 0; }
+RoleShape mixer_norm(const Recurrence& r) {
+    switch (r.kind) {
+    case Kind::delta:
+        return vector(true, r.value_dim);
+    case Kind::state_space:
+        return vector(r.normed, r.width, r.groups);
+    case Kind::lightning:
+    case Kind::wkv:
+        return vector(r.normed, r.width);
+    default:
+        return {};
+    }
 }
 bool weights_parts(const L& l) { return l.recurrence.part_norms == Recurrence::PartNorms::weighted; }
 
@@ -237,7 +251,9 @@ constexpr RoleRule rules[] = {
     {Role::attention_gate, true, SCORIA_SHAPE(matrix(l.attention.gate_columns(), a.hidden))},
     {Role::mixer_in_gate, true,
      SCORIA_SHAPE(matrix(is(l, Kind::convolution) ? mixer(l).width : 0, a.hidden))},
-    {Role::mixer_gate, true, SCORIA_SHAPE(matrix(mixer(l).width, or_else(mixer(l).gate_rank, a.hidden)))},
+    {Role::mixer_gate, true,
+     SCORIA_SHAPE(matrix(is(l, Kind::wkv) && !mixer(l).gate_rank ? 0 : mixer(l).width,
+                         or_else(mixer(l).gate_rank, a.hidden)))},
     {Role::mixer_in, true,
      SCORIA_SHAPE(matrix(l.recurs() && !mixer(l).separate ? mixer(l).channels() : 0, a.hidden))},
     {Role::mixer_q, true, SCORIA_SHAPE(matrix(separate_keys(l), a.hidden))},
@@ -251,8 +267,10 @@ constexpr RoleRule rules[] = {
     {Role::mixer_step, true, SCORIA_SHAPE(matrix(mixer(l).steps(), or_else(mixer(l).step_rank, a.hidden)))},
     {Role::mixer_step_bias, true, SCORIA_SHAPE(vector(true, mixer(l).steps()))},
     {Role::mixer_decay, true,
-     SCORIA_SHAPE(vector(true, mixer(l).decays(), mixer(l).by_key ? mixer(l).heads : mixer(l).steps()))},
-    {Role::mixer_skip, true, SCORIA_SHAPE(vector(!is(l, Kind::delta), mixer(l).steps(), mixer(l).heads))},
+     SCORIA_SHAPE(vector(true, mixer(l).decays(), mixer(l).by_column() ? mixer(l).width : mixer(l).heads))},
+    {Role::mixer_skip, true,
+     SCORIA_SHAPE(
+         vector(!is(l, Kind::delta) && mixer(l).activates_steps(), mixer(l).steps(), mixer(l).heads))},
     {Role::mixer_step_norm, true, SCORIA_SHAPE(vector(weights_parts(l), mixer(l).step_rank))},
     {Role::mixer_k_norm, true, SCORIA_SHAPE(vector(weights_parts(l), mixer(l).key_dim))},
     {Role::mixer_q_norm, true, SCORIA_SHAPE(vector(weights_parts(l), mixer(l).key_dim))},
@@ -261,9 +279,19 @@ constexpr RoleRule rules[] = {
     {Role::mixer_k_taps, true, SCORIA_SHAPE(taps(l, separate_keys(l)))},
     {Role::mixer_v_taps, true, SCORIA_SHAPE(taps(l, separate_values(l)))},
     {Role::mixer_taps_bias, true, SCORIA_SHAPE(vector(mixer(l).taps_bias, mixer(l).channels()))},
-    {Role::mixer_norm, true,
-     SCORIA_SHAPE(is(l, Kind::state_space) ? vector(mixer(l).normed, mixer(l).width, mixer(l).groups)
-                                           : vector(is(l, Kind::delta), mixer(l).value_dim))},
+    {Role::mixer_norm, true, SCORIA_SHAPE(mixer_norm(mixer(l)))},
+    {Role::mixer_norm_bias, true, SCORIA_SHAPE(vector(is(l, Kind::wkv) && mixer(l).normed, mixer(l).width))},
+    {Role::mixer_shift, true, SCORIA_SHAPE(matrix(is(l, Kind::wkv) ? mixer(l).shifts() : 0, mixer(l).width))},
+    {Role::feed_forward_shift, true, SCORIA_SHAPE(vector(mixer(l).feed_forward_shift, a.hidden))},
+    {Role::mixer_rate_low, true, SCORIA_SHAPE(matrix(mixer(l).rate_rank, a.hidden))},
+    {Role::mixer_rate, true, SCORIA_SHAPE(matrix(wkv_keys(l), mixer(l).rate_rank))},
+    {Role::mixer_rate_bias, true, SCORIA_SHAPE(vector(true, wkv_keys(l)))},
+    {Role::mixer_rate_scale, true, SCORIA_SHAPE(vector(true, wkv_keys(l)))},
+    {Role::mixer_value_low, true, SCORIA_SHAPE(matrix(mixer(l).value_rank, a.hidden))},
+    {Role::mixer_value, true, SCORIA_SHAPE(matrix(mixer(l).width, mixer(l).value_rank))},
+    {Role::mixer_value_bias, true, SCORIA_SHAPE(vector(mixer(l).value_rank != 0, mixer(l).width))},
+    {Role::mixer_erase, true, SCORIA_SHAPE(vector(true, wkv_keys(l)))},
+    {Role::mixer_bonus, true, SCORIA_SHAPE(vector(true, wkv_keys(l), mixer(l).heads))},
     {Role::mixer_out, true, SCORIA_SHAPE(matrix(mixer(l).width ? a.hidden : 0, mixer(l).width))},
     {Role::per_layer_embedding, false, SCORIA_SHAPE(matrix(a.vocab, all_per_layer(a)))},
     {Role::per_layer_projection, false, SCORIA_SHAPE(matrix(all_per_layer(a), a.hidden))},

@@ -131,8 +131,20 @@ enum class Role : uint8_t {
     mixer_q_taps,          // [keys, taps]; of Recurrence::separate, in place of mixer_taps
     mixer_k_taps,          // likewise
     mixer_v_taps,          // [width, taps]
+    mixer_shift,           // [shifts, hidden], of r, w, k, v, rate, gate (wkv, as are those below)
+    feed_forward_shift,    // [hidden]
+    mixer_rate_low,        // [rate_rank, hidden]
+    mixer_rate,            // [keys, rate_rank]
+    mixer_rate_bias,       // [keys]
+    mixer_rate_scale,      // [keys]
+    mixer_value_low,       // [value_rank, hidden]
+    mixer_value,           // [width, value_rank]
+    mixer_value_bias,      // [width]
+    mixer_erase,           // [keys]
+    mixer_bonus,           // [keys]
+    mixer_norm_bias,       // [width]
     mixer_taps_bias,       // [channels]
-    mixer_norm,            // [value_dim], or [width] (state_space)
+    mixer_norm,            // [value_dim], or [width] (but of delta)
     mixer_out,             // [hidden, width]
     per_layer_embedding,   // [vocab, layers * per_layer]
     per_layer_projection,  // [layers * per_layer, hidden]
@@ -163,7 +175,7 @@ enum class Role : uint8_t {
     ahead_features_norm,   // [features]
 };
 const char* role_name(Role role);
-constexpr bool are_taps(Role role) { return role >= Role::mixer_taps && role <= Role::mixer_v_taps; }
+constexpr bool are_taps(Role role) { return role >= Role::mixer_taps && role <= Role::feed_forward_shift; }
 
 /// Of a weight W that adapters change (lora.h): y = W x + B (A x).
 enum class WeightPart : uint8_t {

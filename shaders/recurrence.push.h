@@ -1,4 +1,4 @@
-// Push constants and specialization constants of convolve.comp and scan.comp, and where a sequence's states
+// Push constants and specialization constants of convolve.comp, shift.comp, scan.comp and wkv.comp, and where a sequence's states
 // stand.
 #ifndef SCORIA_RECURRENCE_PUSH_H
 #define SCORIA_RECURRENCE_PUSH_H
@@ -21,7 +21,7 @@
 #define CONVOLVE_ACTIVATION 1  // numerics.glsl
 #define CONVOLVE_TAPS 2
 #define CONVOLVE_ROWS 16  // of a lane
-// of scan.comp 1: logical subgroup size
+// of scan.comp 1: logical subgroup size; of wkv.comp the next two alone
 #define SCAN_PARTS 2      // of the keys, each taken by a lane of its own; they divide the workgroup
 #define SCAN_KEYS 3       // of a part
 #define SCAN_DELTA 4      // else a state space
@@ -29,6 +29,7 @@
 #define SCAN_BY_KEY 6     // steps are of a head's keys, behind softplus or to be bounded; no biases and skips
 #define SCAN_BOUNDED 2    // of SCAN_BY_KEY: by ScanPush::bound
 #define SCAN_WHOLE 7      // all parts have SCAN_KEYS keys
+#define SCAN_FIXED 8      // of a state space: d is 1, and there are no steps, biases and skips
 
 #ifdef __cplusplus
 namespace scoria {
@@ -40,6 +41,16 @@ struct ConvolvePush {
     uint sequence_words, slot_words;  // words between sequences, and between slots
     uint tokens, channels;
     uint has_bias;
+    uint x_first, x_stride;      // words, as in Matrix
+    uint out_first, out_stride;  // likewise
+};
+
+struct ShiftPush {
+    uint pieces, pieces_word;
+    uint sequence_words, slot_words;  // as above
+    uint state_first;
+    uint tokens, cols;
+    uint mixes;                  // of x, side by side in the result
     uint x_first, x_stride;      // words, as in Matrix
     uint out_first, out_stride;  // likewise
 };

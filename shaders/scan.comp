@@ -19,6 +19,7 @@ layout(constant_id = SCAN_PARTS) const uint PARTS = 1;
 layout(constant_id = SCAN_KEYS) const uint KEYS = 1;
 layout(constant_id = SCAN_DELTA) const bool DELTA = false;
 layout(constant_id = SCAN_BY_COLUMN) const bool BY_COLUMN = false;
+layout(constant_id = SCAN_FIXED) const bool FIXED = false;
 layout(constant_id = SCAN_BY_KEY) const uint DECAYS_OF_KEYS = 0;
 const bool BY_KEY = DECAYS_OF_KEYS != 0, BOUNDED = DECAYS_OF_KEYS == SCAN_BOUNDED;
 layout(binding = 1) readonly buffer Qk { float qk[]; };
@@ -112,7 +113,7 @@ void main() {
     const uint of = BY_COLUMN ? min(column, push.value_dim - 1) : head, ofs = BY_COLUMN ? push.value_dim : push.heads;
     const uint decay = BY_COLUMN ? of * push.key_dim + first_key : of, biases = BY_COLUMN ? ofs * push.key_dim : ofs;
     float step_bias = 0.0, skip = 0.0;
-    if (!BY_KEY) {
+    if (!BY_KEY && !FIXED) {
         step_bias = parameters[biases + of];
         skip = parameters[biases + ofs + of];
     }
@@ -135,8 +136,8 @@ void main() {
         const uint held = token % 3 * 3 * MOST_KEYS + first_key;
         const float v = inside ? values[push.v_first + token * push.v_stride + head * push.value_dim + column] : 0.0;
         const uint step_row = push.step_first + token * push.step_stride;
-        float size = 0.0;
-        if (!BY_KEY) size = activated(steps[step_row + of] + step_bias, ACTIVATION_SOFTPLUS);
+        float size = 1.0;
+        if (!BY_KEY && !FIXED) size = activated(steps[step_row + of] + step_bias, ACTIVATION_SOFTPLUS);
         const float a = BY_COLUMN || BY_KEY ? 1.0 : exp_safe(decays[0] * size);
         if (BY_COLUMN) EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] *= exp_safe(decays[i] * size);
         if (AHEAD ? BY_KEY : false)

@@ -32,8 +32,8 @@ inline constexpr const char* bias_names[] = {"none", "linear (ALiBi)", "table", 
 inline constexpr const char* score_names[] = {"softmax", "softmax of chosen", "sigmoid",
                                               "softmax of near ones"};
 
-inline constexpr const char* recurrence_names[] = {"none", "convolution", "delta", "state space",
-                                                   "selective state space"};
+inline constexpr const char* recurrence_names[] = {
+    "none", "convolution", "delta", "state space", "selective state space", "lightning", "wkv"};
 
 template <class T, size_t n> const char* name_of(const char* const (&names)[n], T value) {
     return names[static_cast<size_t>(value)];

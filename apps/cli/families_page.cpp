@@ -58,8 +58,13 @@ std::string attention_of(const Family& family) {
     list(text, family.qkv_bias.when != Bias::When::never, when_biased("q/k/v ", family.qkv_bias));
     list(text, family.o_bias.when != Bias::When::never, when_biased("output ", family.o_bias));
     list(text, family.clips, "clipped q/k/v");
-    constexpr const char* recurrences[] = {"", "short convolutions", "gated delta rule", "state spaces",
-                                           "selective state spaces"};
+    constexpr const char* recurrences[] = {"",
+                                           "short convolutions",
+                                           "gated delta rule",
+                                           "state spaces",
+                                           "selective state spaces",
+                                           "lightning attention",
+                                           "RWKV-7's states"};
     list(text, family.recurrence != RecurrenceKind::none,
          cat(name_of(recurrences, family.recurrence), family.recurs_alone    ? " alone"
                                                       : family.recurs_beside ? " beside it"
@@ -68,7 +73,7 @@ std::string attention_of(const Family& family) {
 }
 
 std::string feed_forward_of(const Family& family) {
-    if (family.recurs_alone) return "none";
+    if (family.recurs_alone && !family.feeds) return "none";
     std::string text = cat(family.gated ? "gated " : "", name_of(activation_names, family.activation));
     list(text, family.feed_forward_bias.when != Bias::When::never, when_biased("", family.feed_forward_bias));
     if (const Routing* routing = family.routing) {

@@ -1,6 +1,8 @@
 // A layer: where its norms stand, and how what its parts make is added to the residual stream.
 #include "parts.h"
 
+#include "fail.h"
+
 namespace scoria {
 namespace {
 
@@ -14,6 +16,13 @@ TensorId end_of(GraphBuilder& graph, const Layer& layer, TensorId stream, std::o
         stream =
             graph.add("per-layer residual", stream, build_per_layer_update(graph, layer, stream, *per_layer));
     return graph.scaled("scaled", stream, layer.scale);
+}
+
+/// kept * stream + scale * made
+TensorId residual(GraphBuilder& graph, const char* name, TensorId stream, TensorId made, float kept,
+                  float scale) {
+    if (kept == 1) return graph.add(name, stream, made, scale);
+    return graph.add(name, graph.scaled(cat(name, " scaled"), made, scale), stream, kept);
 }
 
 TensorId parallel_block(GraphBuilder& graph, const Layer& layer, TensorId before) {
@@ -65,7 +74,7 @@ TensorId build_block(GraphBuilder& graph, const Layer& layer, TensorId before,
         const TensorId in = pre && layer.attention_norm ? normed(attention_norm) : stream;
         const auto add_mixed = [&](const char* name, TensorId mixed, float factor) {
             if (post) mixed = post_normed(attention_post_norm, mixed);
-            stream = graph.add(name, stream, mixed, scale * factor);
+            stream = residual(graph, name, stream, mixed, layer.attention_residual, scale * factor);
         };
         if (layer.recurs())
             add_mixed(layer.attention.heads ? "recurrence residual" : "attention residual",
@@ -87,7 +96,8 @@ TensorId build_block(GraphBuilder& graph, const Layer& layer, TensorId before,
     TensorId x = pre ? normed(feed_forward_norm) : stream;
     x = build_feed_forward(graph, layer.feed_forward, {.x = x, .stream = stream, .before = before});
     if (post) x = post_normed(feed_forward_post_norm, x);
-    stream = graph.add("feed-forward residual", stream, x, scale * layer.feed_forward_out);
+    stream = residual(graph, "feed-forward residual", stream, x, layer.feed_forward_residual,
+                      scale * layer.feed_forward_out);
     if (after) stream = graph.norm(feed_forward_post_norm, stream);
     return end_of(graph, layer, stream, per_layer);
 }

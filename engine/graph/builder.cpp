@@ -88,6 +88,10 @@ TensorId GraphBuilder::rope(std::string_view name, TensorId x, const Attention& 
     return emit(op::Rope{x, tensor_like(name, x), heads, shape.head_dim, uint32_t(shape.rope), queries});
 }
 
+TensorId GraphBuilder::columns(std::string_view name, TensorId x, uint32_t first, uint32_t count) {
+    return emit(op::Columns{x, tensor(name, count, at(x).rows), first});
+}
+
 TensorId GraphBuilder::side_by_side(std::string_view name, TensorId a, TensorId b) {
     return emit(op::Pack{a, b, tensor(name, at(a).cols + at(b).cols), 1, {0, at(a).cols}, {0, at(b).cols}});
 }

@@ -28,11 +28,12 @@ struct Projection {
 /// Functions that return a tensor add the ops that make it. Names are without the layer's.
 struct GraphBuilder {
     const Architecture& model;
-    const Architecture* stack = &model;   // for which ops are added: the model, or its encoder
-    int32_t layer = -1;                   // of the stack; -1: outside of its layers
-    Graph made = {};                      // so far
-    std::set<WeightRef> adapters = {};    // that were used, of Architecture::adapters
-    std::optional<TensorId> chosen = {};  // the keys that the last indexer chose
+    const Architecture* stack = &model;         // for which ops are added: the model, or its encoder
+    int32_t layer = -1;                         // of the stack; -1: outside of its layers
+    Graph made = {};                            // so far
+    std::set<WeightRef> adapters = {};          // that were used, of Architecture::adapters
+    std::optional<TensorId> chosen = {};        // the keys that the last indexer chose
+    std::optional<TensorId> first_values = {};  // v of the first layer of wkv
 
     bool in_encoder() const { return stack != &model; }
     const GraphTensor& at(TensorId id) const { return made.tensors[id.index]; }
@@ -72,6 +73,7 @@ struct GraphBuilder {
     TensorId add(std::string_view name, TensorId a, TensorId b, float scale = 1);
     /// x itself, if the shape does not rotate.
     TensorId rope(std::string_view name, TensorId x, const Attention& shape, uint32_t heads, bool queries);
+    TensorId columns(std::string_view name, TensorId x, uint32_t first, uint32_t count);
     TensorId side_by_side(std::string_view name, TensorId a, TensorId b);
 };
 

@@ -22,14 +22,20 @@ TensorId build_activated(GraphBuilder& graph, std::string_view whose, const Feed
 
 TensorId build_feed_forward(GraphBuilder& graph, const FeedForward& shape, const FeedForwardInput& in) {
     if (shape.routing.experts) return build_experts(graph, shape, in);
+    const Layer& layer = graph.stack->layers[size_t(graph.layer)];
+    TensorId x = in.x;
+    if (layer.recurrence.feed_forward_shift)
+        x = graph.emit(op::Shift{x, graph.tensor_like("feed-forward shifted", x),
+                                 graph.weight(Role::feed_forward_shift), true, graph.slot(),
+                                 layer.recurrence});
     std::optional<TensorId> gate;
     if (shape.gated) {
-        gate = graph.linear("gate", in.x, shape.size, Role::gate,
-                            graph.optional(shape.gate_bias, Role::gate_bias));
+        gate =
+            graph.linear("gate", x, shape.size, Role::gate, graph.optional(shape.gate_bias, Role::gate_bias));
         gate = graph.scaled("gate scaled", *gate, shape.gate_scale);
     }
     const TensorId up =
-        graph.linear("up", in.x, shape.size, Role::up, graph.optional(shape.up_bias, Role::up_bias));
+        graph.linear("up", x, shape.size, Role::up, graph.optional(shape.up_bias, Role::up_bias));
     if (gate && shape.cuts_gate())
         gate = graph.emit(op::Norm{*gate, graph.tensor_like("gate cut", *gate), std::nullopt, std::nullopt,
                                    NormKind::cut, shape.gate_cut, shape.size, shape.size});

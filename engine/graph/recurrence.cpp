@@ -1,12 +1,13 @@
 // Recurrences (struct Recurrence), from the (normed) stream to what is added to it.
 #include "parts.h"
 
+#include <array>
 #include <cmath>
 
 namespace scoria {
 namespace {
 
-constexpr NormRoles mixer_norm{"mixed normed", Role::mixer_norm},
+constexpr NormRoles mixer_norm{"mixed normed", Role::mixer_norm, Role::mixer_norm_bias},
     mixer_step_norm{"mixer step low normed", Role::mixer_step_norm};
 
 TensorId convolve(GraphBuilder& graph, const Recurrence& shape, std::vector<TensorId> x,
@@ -80,6 +81,76 @@ void norm_keys(GraphBuilder& graph, const Recurrence& shape, op::Scan& scan) {
     scan.q_scale = scale / std::sqrt(dim);
 }
 
+/// RecurrenceKind::lightning
+TensorId lightning_attention(GraphBuilder& graph, const Recurrence& shape, TensorId x) {
+    const TensorId in =
+        graph.map("mixer in activated", graph.linear("mixer in", x, shape.channels(), Role::mixer_in),
+                  MapKind::activate, 0, Activation::silu);
+    const TensorId gate = graph.linear("mixer gate", x, shape.width, Role::mixer_gate);
+    const TensorId scanned =
+        graph.emit(op::Scan{in, in, std::nullopt, std::nullopt, graph.tensor("scanned", shape.width),
+                            graph.weight(Role::mixer_decay), std::nullopt, std::nullopt, shape.q_channel(),
+                            shape.k_channel(), shape.v_channel(), 1, 1, graph.slot(), shape});
+    const TensorId normed =
+        graph.norm({NormKind::rms, shape.epsilon}, mixer_norm, scanned, shape.width, shape.width);
+    return gated_mix(graph, shape, gate, normed, shape.gate_activation);
+}
+
+/// RecurrenceKind::wkv
+TensorId wkv(GraphBuilder& graph, const Recurrence& shape, TensorId x) {
+    const TensorId shifted =
+        graph.emit(op::Shift{x, graph.tensor("shifted", shape.shifts() * shape.width),
+                             graph.weight(Role::mixer_shift), false, graph.slot(), shape});
+    std::array<TensorId, 6> mixes{};
+    constexpr const char* names[] = {"r shifted", "w shifted",    "k shifted",
+                                     "v shifted", "rate shifted", "gate shifted"};
+    for (uint32_t i = 0; i < shape.shifts(); ++i)
+        mixes[i] = graph.columns(names[i], shifted, i * shape.width, shape.width);
+    const auto& [of_r, of_w, of_k, of_v, of_rate, of_gate] = mixes;
+    const auto activated = [&](const char* name, TensorId y, Activation activation) {
+        return graph.map(name, y, MapKind::activate, 0, activation);
+    };
+    const TensorId r = graph.linear("mixer r", of_r, shape.keys(), Role::mixer_q);
+    const TensorId k = graph.linear("mixer k", of_k, shape.keys(), Role::mixer_k);
+    TensorId v = graph.linear("mixer v", of_v, shape.width, Role::mixer_v);
+    TensorId w =
+        activated("mixer w low activated",
+                  graph.linear("mixer w low", of_w, shape.step_rank, Role::mixer_step_low), Activation::tanh);
+    TensorId rate = graph.linear("mixer rate low", of_rate, shape.rate_rank, Role::mixer_rate_low);
+    std::optional<TensorId> gate, of_first;
+    if (shape.gate_rank)
+        gate = activated("mixer gate low activated",
+                         graph.linear("mixer gate low", of_gate, shape.gate_rank, Role::mixer_gate_low),
+                         Activation::sigmoid);
+    if (shape.value_rank)
+        of_first = graph.linear("mixer value low", of_v, shape.value_rank, Role::mixer_value_low);
+    const TensorId rk = graph.side_by_side("r and k", r, k);
+    w = graph.linear("mixer w", w, shape.steps(), Role::mixer_step, graph.weight(Role::mixer_step_bias));
+    rate =
+        graph.linear("mixer rate", rate, shape.keys(), Role::mixer_rate, graph.weight(Role::mixer_rate_bias));
+    if (gate) gate = graph.linear("mixer gate", *gate, shape.width, Role::mixer_gate);
+    if (of_first) {
+        of_first = graph.linear("mixer value", *of_first, shape.width, Role::mixer_value,
+                                graph.weight(Role::mixer_value_bias));
+        const TensorId apart = graph.add("values apart", *graph.first_values, v, -1);
+        v = graph.add("values mixed", v,
+                      graph.emit(op::Glu{*of_first, apart, graph.tensor_like("values gated", apart),
+                                         Activation::sigmoid}));
+    } else {
+        graph.first_values = v;
+    }
+    const TensorId both = graph.emit(op::Wkv{
+        rk, v, w, rate, graph.tensor("scanned and bonus", 2 * shape.width), graph.weight(Role::mixer_erase),
+        graph.weight(Role::mixer_rate_scale), graph.weight(Role::mixer_bonus), graph.slot(), shape});
+    TensorId y = graph.columns("scanned", both, 0, shape.width);
+    const TensorId bonus = graph.columns("bonus", both, shape.width, shape.width);
+    if (shape.normed)
+        y = graph.norm({NormKind::layer, shape.epsilon, true, true}, mixer_norm, y, shape.value_dim,
+                       shape.width);
+    y = graph.add("with bonus", y, bonus);
+    return gate ? gated_mix(graph, shape, *gate, y, Activation::identity) : y;
+}
+
 /// The channels, or q, k and v of them.
 std::vector<TensorId> channels(GraphBuilder& graph, const Recurrence& shape, TensorId x) {
     if (!shape.separate) return {graph.linear("mixer in", x, shape.channels(), Role::mixer_in)};
@@ -147,6 +218,8 @@ TensorId scanned_heads(GraphBuilder& graph, const Recurrence& shape, TensorId x)
 
 TensorId build_recurrence(GraphBuilder& graph, const Recurrence& shape, TensorId x) {
     const TensorId mixed = shape.kind == RecurrenceKind::convolution ? gated_convolution(graph, shape, x)
+                           : shape.kind == RecurrenceKind::lightning ? lightning_attention(graph, shape, x)
+                           : shape.kind == RecurrenceKind::wkv       ? wkv(graph, shape, x)
                            : shape.convolves_v_alone()               ? projected(graph, shape, x)
                                                                      : scanned_heads(graph, shape, x);
     return graph.linear("mixer out", mixed, graph.stack->hidden, Role::mixer_out);

@@ -291,6 +291,65 @@ void time_scan(OpTimer& t) {
     }
 }
 
+Recurrence plain_wkv(const OpSizes& s) {
+    Recurrence shape;
+    shape.kind = RecurrenceKind::wkv;
+    shape.taps = 2;
+    shape.key_dim = shape.value_dim = std::min(s.head_dim, 128u);
+    shape.heads = shape.groups = 2 * s.heads;
+    shape.width = shape.heads * shape.value_dim;
+    shape.by_key = true;
+    shape.bound = -0.6f;
+    return shape;
+}
+
+void time_shift(OpTimer& t) {
+    const OpSizes& s = t.sizes();
+    const Recurrence shape = plain_wkv(s);
+    uint32_t outputs = 0;
+    Pieces pieces;
+    for (const uint32_t tokens : {1u, s.tokens}) {
+        const vk::View step = t.step(s.positions - tokens, tokens, outputs, &pieces);
+        const Matrix x = t.matrix(tokens, shape.width), out = t.matrix(tokens, 6 * shape.width);
+        const ShiftArgs args{x,      out,  t.vector(out.cols),
+                             false,  step, {t.room(STATE_SLOTS * state_bytes(shape))},
+                             pieces, shape};
+        const KernelVariant variant = t.variant(SimpleOp::shift);
+        t.rate("shift", variant.name, cat(sizes_of(x), " x 6"), 4 * (floats_of(x) + floats_of(out)),
+               3 * floats_of(out), [&](OpContext& ops) { record_shift(ops, args, variant); });
+    }
+}
+
+void time_wkv(OpTimer& t) {
+    const OpSizes& s = t.sizes();
+    const Recurrence shape = plain_wkv(s);
+    uint32_t outputs = 0;
+    Pieces pieces;
+    for (const uint32_t tokens : {1u, s.tokens}) {
+        const vk::View step = t.step(s.positions - tokens, tokens, outputs, &pieces);
+        const Matrix rk = t.matrix(tokens, 2 * shape.width), v = t.matrix(tokens, shape.width);
+        const ScanArgs args{rk,
+                            v,
+                            0,
+                            shape.width,
+                            0,
+                            1,
+                            1,
+                            v,
+                            v,
+                            t.matrix(tokens, 2 * shape.width),
+                            t.vector(3 * shape.width),
+                            step,
+                            {t.room(STATE_SLOTS * state_bytes(shape))},
+                            pieces,
+                            shape};
+        const KernelVariant variant = t.variant(SimpleOp::wkv);
+        t.rate("wkv", variant.name, cat(tokens, " tokens, ", shape.heads, " states of ", shape.key_dim),
+               8 * shape.scanned_floats() + 8 * floats_of(rk), 12 * tokens * shape.scanned_floats(),
+               [&](OpContext& ops) { record_wkv(ops, args, variant); });
+    }
+}
+
 /// Ops of two matrices and of one. `flops`: of an element.
 template <class Call>
 void time_elements(OpTimer& t, SimpleOp op, uint64_t flops, bool binary, const Call& call) {
@@ -471,7 +530,9 @@ std::span<const OpCase> op_cases() {
         {"chunk_attention", time_chunk_attention},
         {"choose", time_choose},
         {"convolve", time_convolve},
+        {"shift", time_shift},
         {"scan", time_scan},
+        {"wkv", time_wkv},
         {"glu", time_glu},
         {"add", time_add},
         {"gate", time_gate},

@@ -45,7 +45,9 @@ constexpr SimpleRow simple_rows[] = {
     {SimpleOp::chunk_attention, "chunk_attention", chunk_attention_variants},
     {SimpleOp::choose, "choose", choose_variants},
     {SimpleOp::convolve, "convolve", convolve_variants},
+    {SimpleOp::shift, "shift", shift_variants},
     {SimpleOp::scan, "scan", scan_variants},
+    {SimpleOp::wkv, "wkv", wkv_variants},
     {SimpleOp::sample, "sample", sample_variants},
 };
 constexpr bool in_order() {

@@ -34,7 +34,9 @@ enum class SimpleOp : uint8_t {
     chunk_attention,
     choose,
     convolve,
+    shift,
     scan,
+    wkv,
     sample,
     count
 };

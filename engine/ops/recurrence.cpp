@@ -48,14 +48,21 @@ std::vector<KernelVariant> scan_variants(const vk::Caps& caps) {
     return variants;
 }
 
-void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& variant) {
-    const Recurrence& shape = args.shape;
-    const bool native = variant.shader == Shader::scan_sg;
-    constexpr uint32_t most_keys = 32;  // of a lane: what GPUs have registers for
-    uint32_t parts = native ? 1 : variant.subgroup;
+namespace {
+
+constexpr uint32_t most_keys = 32;  // of a lane: what GPUs have registers for
+
+uint32_t parts_of(const Recurrence& shape, uint32_t parts) {
     while (parts > 1 && parts * most_keys < shape.key_dim) parts *= 2;
+    return parts;
+}
+
+/// With the constants that scan.comp and wkv.comp share, before `constants`.
+void dispatch_scan(OpContext& context, const ScanArgs& args, const KernelVariant& variant, uint32_t parts,
+                   std::vector<vk::Constant> constants, std::string_view name) {
+    const Recurrence& shape = args.shape;
     const uint32_t columns = variant.workgroup / parts;
-    const Matrix& beta = args.beta.value_or(args.steps);
+    const Matrix steps = args.steps.value_or(args.qk), beta = args.beta.value_or(steps);
     const ScanPush push{.pieces = args.pieces.count,
                         .pieces_word = args.pieces.word,
                         .sequence_words = uint32_t(args.states.stride / 4),
@@ -71,8 +78,8 @@ void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& 
                         .qk_stride = args.qk.stride,
                         .v_first = args.v.first + args.v_first,
                         .v_stride = args.v.stride,
-                        .step_first = args.steps.first,
-                        .step_stride = args.steps.stride,
+                        .step_first = steps.first,
+                        .step_stride = steps.stride,
                         .beta_first = beta.first,
                         .beta_stride = beta.stride,
                         .out_first = args.out.first,
@@ -80,22 +87,66 @@ void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& 
                         .q_scale = args.q_scale,
                         .k_scale = args.k_scale,
                         .bound = shape.bound};
-    const uint32_t keys = uint32_t(groups_for(shape.key_dim, parts));
-    std::vector<vk::Constant> constants{
-        {vk::constant_workgroup, variant.workgroup},
-        {SCAN_PARTS, parts},
-        {SCAN_KEYS, keys},
-        {SCAN_WHOLE, keys * parts == shape.key_dim},
-        {SCAN_DELTA, shape.kind == RecurrenceKind::delta},
-        {SCAN_BY_COLUMN, shape.by_column()},
-        {SCAN_BY_KEY, shape.bound < 0 ? SCAN_BOUNDED : uint32_t(shape.by_key)}};
-    if (native) constants.push_back({vk::constant_subgroup, variant.subgroup});
+    constants.insert(constants.begin(), {{vk::constant_workgroup, variant.workgroup},
+                                         {SCAN_PARTS, parts},
+                                         {SCAN_KEYS, uint32_t(groups_for(shape.key_dim, parts))}});
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader), constants);
     context.recorder.dispatch(
         pipeline,
-        {args.step, args.qk.view, args.v.view, args.steps.view, beta.view, args.parameters, args.states.view,
+        {args.step, args.qk.view, args.v.view, steps.view, beta.view, args.parameters, args.states.view,
          args.out.view},
-        push, uint64_t{push.pieces} * shape.heads * groups_for(shape.value_dim, columns), "scan");
+        push, uint64_t{push.pieces} * shape.heads * groups_for(shape.value_dim, columns), name);
+}
+
+}  // namespace
+
+void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& variant) {
+    const Recurrence& shape = args.shape;
+    const bool native = variant.shader == Shader::scan_sg;
+    const uint32_t parts = native ? 1 : parts_of(shape, variant.subgroup);
+    std::vector<vk::Constant> constants{
+        {SCAN_WHOLE, shape.key_dim % parts == 0},
+        {SCAN_DELTA, shape.kind == RecurrenceKind::delta},
+        {SCAN_BY_COLUMN, shape.by_column()},
+        {SCAN_FIXED, shape.kind == RecurrenceKind::lightning},
+        {SCAN_BY_KEY, shape.bound < 0 ? SCAN_BOUNDED : uint32_t(shape.by_key)}};
+    if (native) constants.push_back({vk::constant_subgroup, variant.subgroup});
+    dispatch_scan(context, args, variant, parts, std::move(constants), "scan");
+}
+
+std::vector<KernelVariant> wkv_variants(const vk::Caps& caps) {
+    const uint32_t workgroup = std::min({128u, caps.max_invocations, caps.max_workgroup_x});
+    return {{"parts", caps.is_cpu() ? Shader::wkv : Shader::wkv_unrolled, workgroup, 4}};
+}
+
+void record_wkv(OpContext& context, const ScanArgs& args, const KernelVariant& variant) {
+    dispatch_scan(context, args, variant, parts_of(args.shape, variant.subgroup), {}, "wkv");
+}
+
+std::vector<KernelVariant> shift_variants(const vk::Caps& caps) {
+    return plain_variants(caps, Shader::shift, 64);
+}
+
+void record_shift(OpContext& context, const ShiftArgs& args, const KernelVariant& variant) {
+    const Recurrence& shape = args.shape;
+    const ShiftPush push{
+        .pieces = args.pieces.count,
+        .pieces_word = args.pieces.word,
+        .sequence_words = uint32_t(args.states.stride / 4),
+        .slot_words = uint32_t(shape.state_floats()),
+        .state_first = uint32_t(args.feed_forward ? shape.convolved_floats() + shape.scanned_floats() : 0),
+        .tokens = args.x.rows,
+        .cols = args.x.cols,
+        .mixes = args.out.cols / args.x.cols,
+        .x_first = args.x.first,
+        .x_stride = args.x.stride,
+        .out_first = args.out.first,
+        .out_stride = args.out.stride};
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
+        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
+    context.recorder.dispatch(pipeline, {args.step, args.x.view, args.shift, args.states.view, args.out.view},
+                              push, groups_for(uint64_t{push.tokens} * push.cols, variant.workgroup),
+                              "shift");
 }
 
 }  // namespace scoria

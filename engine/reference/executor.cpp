@@ -295,6 +295,27 @@ struct Executor::Step {
         convolve(shape, x, taps, vector(op.bias, shape.channels()), op.activation,
                  state(op.layer, shape).keys, out(op.out));
     }
+    void run(const op::Shift& op) {
+        LayerCache& mine = state(op.layer, op.shape);
+        const uint32_t width = cols(op.x);
+        const std::span<double> remembered =
+            op.feed_forward ? std::span(mine.values).last(width) : std::span(mine.keys);
+        shift(in(op.x), values_of(*executor.model_.tensors, view(op.shift, cols(op.out) / width, width)),
+              remembered, out(op.out));
+    }
+    void run(const op::Columns& op) {
+        const Values& x = in(op.x);
+        Values& some = out(op.out);
+        const size_t width = cols(op.x), count = cols(op.out);
+        for (size_t i = 0; i < some.size(); ++i) some[i] = x[i / count * width + op.first + i % count];
+    }
+    void run(const op::Wkv& op) {
+        const uint32_t keys = op.shape.keys();
+        const Values erase = vector(op.erase, keys), rate_scale = vector(op.rate_scale, keys),
+                     bonus = vector(op.bonus, keys);
+        wkv(op.shape, {in(op.rk), in(op.v), in(op.w), in(op.rate), erase, rate_scale, bonus},
+            std::span(state(op.layer, op.shape).values).first(op.shape.scanned_floats()), out(op.out));
+    }
     void run(const op::Scan& op) {
         const Recurrence& shape = op.shape;
         const Values decay = vector(op.decay, shape.decays()), bias = vector(op.step_bias, shape.steps()),
@@ -302,7 +323,7 @@ struct Executor::Step {
         scan(shape,
              {.qk = in(op.qk),
               .v = in(op.v),
-              .steps = in(op.step),
+              .steps = op.step ? std::span(in(*op.step)) : std::span<const double>(),
               .betas = op.beta ? std::span(in(*op.beta)) : std::span<const double>(),
               .qk_cols = cols(op.qk),
               .v_cols = cols(op.v),

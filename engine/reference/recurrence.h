@@ -3,6 +3,7 @@
 
 #include "elementwise.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -36,7 +37,7 @@ struct ScanInputs {
     size_t qk_cols, v_cols, q_first, k_first, v_first;
     double q_scale, k_scale;
     std::span<const double> decay, step_bias, skip;  // [shape.decays()], [shape.steps()]; skip may be empty,
-                                                     // as by key step_bias is
+                                                     // and step_bias is but of activated steps
 };
 inline double decay_by_key(const Recurrence& shape, double exponent) {
     return std::exp(shape.bound < 0 ? double{shape.bound} * activate(-exponent, Activation::sigmoid)
@@ -55,9 +56,9 @@ inline void scan(const Recurrence& shape, const ScanInputs& in, std::span<double
         const std::span<double> state = states.subspan(h * keys * values, keys * values);
         for (size_t j = 0; j < values; ++j) {
             const size_t of = by_column ? j : h;
-            const double* const steps = &in.steps[t * shape.steps()];
+            const double* const steps = in.steps.data() + t * shape.steps();
             const double step =
-                shape.by_key ? 0 : activate(steps[of] + in.step_bias[of], Activation::softplus);
+                shape.activates_steps() ? activate(steps[of] + in.step_bias[of], Activation::softplus) : 1;
             const double a = shape.by_key || by_column ? 0 : std::exp(in.decay[h] * step);
             const double skip = in.skip.empty() ? 0 : in.skip[of];
             double known = 0, said = 0;
@@ -77,6 +78,63 @@ inline void scan(const Recurrence& shape, const ScanInputs& in, std::span<double
                 said += state[i * values + j] * q[i];
             }
             out[at * values + j] = said * in.q_scale + skip * v[j];
+        }
+    }
+}
+
+/// x: [tokens, cols], out: [tokens, mixes, cols], shift: [mixes, cols]; `remembered`: [cols], the row before
+/// x, and then the last of x.
+inline void shift(std::span<const double> x, std::span<const double> shift, std::span<double> remembered,
+                  std::span<double> out) {
+    const size_t cols = remembered.size(), mixed = shift.size();
+    for (size_t i = 0; i < out.size(); ++i) {
+        const size_t t = i / mixed, c = i % cols;
+        const double here = x[t * cols + c], before = t == 0 ? remembered[c] : x[(t - 1) * cols + c];
+        out[i] = here + shift[i % mixed] * (before - here);
+    }
+    std::copy(x.end() - std::ptrdiff_t(cols), x.end(), remembered.begin());
+}
+
+/// Of a batch: r and k [tokens, 2, heads * key_dim], v [tokens, heads * value_dim], w and rate [tokens, heads
+/// * key_dim]; of a model [heads * key_dim].
+struct WkvInputs {
+    std::span<const double> rk, v, w, rate;
+    std::span<const double> erase, rate_scale, bonus;
+};
+/// The states go on as those of scan; out: [tokens, 2, heads * value_dim].
+inline void wkv(const Recurrence& shape, const WkvInputs& in, std::span<double> states,
+                std::span<double> out) {
+    const size_t keys = shape.key_dim, values = shape.value_dim, heads = shape.heads;
+    const auto sigmoid = [](double x) { return activate(x, Activation::sigmoid); };
+    for (size_t at = 0; at < out.size() / (2 * values); ++at) {
+        const size_t t = at / heads, h = at % heads;
+        const std::span<double> state = states.subspan(h * keys * values, keys * values);
+        std::vector<double> erase(keys), write(keys), rate(keys), decay(keys);
+        double length = 0, bonus = 0;
+        const double* const r = &in.rk[(2 * t * heads + h) * keys];
+        const double* const k = r + heads * keys;
+        for (size_t i = 0; i < keys; ++i) {
+            const size_t of_token = at * keys + i, of_head = h * keys + i;
+            rate[i] = sigmoid(in.rate[of_token]);
+            decay[i] = std::exp(double{shape.bound} * sigmoid(in.w[of_token]));
+            erase[i] = k[i] * in.erase[of_head];
+            write[i] = k[i] * (1 + (rate[i] - 1) * in.rate_scale[of_head]);
+            length += erase[i] * erase[i];
+            bonus += in.bonus[of_head] * r[i] * write[i];
+        }
+        for (double& e : erase) e /= std::max(std::sqrt(length), 1e-12);
+        for (size_t j = 0; j < values; ++j) {
+            const double v = in.v[at * values + j];
+            double known = 0, said = 0;
+            for (size_t i = 0; i < keys; ++i) known += state[i * values + j] * erase[i];
+            for (size_t i = 0; i < keys; ++i) {
+                double& cell = state[i * values + j];
+                cell = decay[i] * cell - rate[i] * erase[i] * known + write[i] * v;
+                said += cell * r[i];
+            }
+            double* const row = &out[2 * t * heads * values + h * values + j];
+            row[0] = said;
+            row[heads * values] = bonus * v;
         }
     }
 }

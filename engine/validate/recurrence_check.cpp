@@ -1,4 +1,4 @@
-// Cases of convolve and scan: what a batch makes, and what it leaves for the next one.
+// Cases of convolve, shift, scan and wkv: what a batch makes, and what it leaves for the next one.
 #include "cache_tools.h"
 #include "checks.h"
 #include "fail.h"
@@ -157,6 +157,15 @@ Recurrence by_key(uint32_t heads, uint32_t groups, uint32_t key_dim, uint32_t va
     return shape;
 }
 
+Recurrence wkv(uint32_t heads, uint32_t dim, bool feed_forward = false) {
+    Recurrence shape = state(RecurrenceKind::wkv, heads, heads, dim, dim);
+    shape.taps = 2;
+    shape.by_key = true;
+    shape.bound = -0.6f;
+    shape.feed_forward_shift = feed_forward;
+    return shape;
+}
+
 void run_convolve(CheckContext& context, const Case& c) {
     const Recurrence& shape = c.shape;
     const uint32_t channels = shape.channels(), stride = channels + c.extra, tokens = c.tokens();
@@ -215,7 +224,8 @@ void run_scan(CheckContext& context, const Case& c) {
                              betas = random_floats(size_t(tokens) * heads, context.seed + 2),
                              before = random_floats(c.pieces.size() * shape.state_floats(), context.seed + 3);
     std::vector<float> steps = random_floats(size_t(tokens) * step_cols, context.seed + 1),
-                       parameters = random_floats(size_t(shape.decays()) + (shape.by_key ? 0 : 2 * step_cols),
+                       parameters = random_floats(size_t(shape.decays()) +
+                                                      (shape.activates_steps() ? 2 * step_cols : 0),
                                                   context.seed + 4);
     if (shape.by_key && shape.bound == 0)
         for (float& step : steps) step = std::abs(step);
@@ -249,6 +259,7 @@ void run_scan(CheckContext& context, const Case& c) {
                                           .skip = of_steps.last(of_steps.size() / 2)},
                                          states, out);
                      });
+    if (steps.empty()) steps.resize(1);
     const vk::Buffer x_buffer = context.buffer_of<float>(x), steps_buffer = context.buffer_of<float>(steps),
                      betas_buffer = context.buffer_of<float>(betas),
                      parameters_buffer = context.buffer_of<float>(parameters);
@@ -260,7 +271,7 @@ void run_scan(CheckContext& context, const Case& c) {
                   .v_first = shape.v_channel(),
                   .q_scale = q_scale,
                   .k_scale = k_scale,
-                  .steps = {steps_buffer.view(), tokens, step_cols, step_cols, 0},
+                  .steps = {},
                   .beta = {},
                   .out = {},
                   .parameters = parameters_buffer.view(),
@@ -268,6 +279,7 @@ void run_scan(CheckContext& context, const Case& c) {
                   .states = {},
                   .pieces = {},
                   .shape = shape};
+    if (step_cols) args.steps = Matrix{steps_buffer.view(), tokens, step_cols, step_cols, 0};
     if (delta) args.beta = Matrix{betas_buffer.view(), tokens, heads, heads, 0};
     // A sum over the keys for each token, of which later ones remember what decays leave.
     run_case(context, "scan", c,
@@ -275,6 +287,7 @@ void run_scan(CheckContext& context, const Case& c) {
                  : shape.by_key      ? "delta by key "
                  : delta             ? "delta "
                  : shape.by_column() ? "selective "
+                 : step_cols == 0    ? "lightning "
                                      : "state space ",
                  c.text(), " heads ", heads, "/", shape.groups, shape.tiled ? " tiled" : "", " state ",
                  shape.key_dim, " x ", shape.value_dim),
@@ -286,6 +299,109 @@ void run_scan(CheckContext& context, const Case& c) {
                  args.states = states;
                  args.pieces = pieces;
                  record_scan(ops, args, variant);
+             });
+}
+
+/// Of so many mixes; of the attention's row in the state or of the feed-forward's.
+void run_shift(CheckContext& context, const Case& c, uint32_t mixes) {
+    const Recurrence& shape = c.shape;
+    const uint32_t width = shape.width, stride = width + c.extra, tokens = c.tokens();
+    const bool feed_forward = shape.feed_forward_shift;
+    const std::vector<float> x = random_floats(size_t(tokens) * stride + c.extra, context.seed),
+                             shifts = random_floats(size_t(mixes) * width, context.seed + 1),
+                             before = random_floats(c.pieces.size() * shape.state_floats(), context.seed + 2);
+    const std::vector<double> shifts_in = doubles(shifts);
+    Expected expected{mixes * width, feed_forward ? shape.convolved_floats() + shape.scanned_floats() : 0,
+                      width};
+    size_t at = c.extra;
+    for (size_t i = 0; i < c.pieces.size(); ++i)
+        expected.add(c.pieces[i], std::span(before).subspan(i * shape.state_floats()),
+                     [&](std::span<double> out, std::vector<double>& remembered) {
+                         std::vector<double> rows;
+                         for (uint32_t t = 0; t < c.pieces[i].tokens; ++t, at += stride)
+                             rows.insert(rows.end(), x.begin() + std::ptrdiff_t(at),
+                                         x.begin() + std::ptrdiff_t(at + width));
+                         reference::shift(rows, shifts_in, remembered, out);
+                     });
+    const vk::Buffer x_buffer = context.buffer_of<float>(x), shifts_buffer = context.buffer_of<float>(shifts);
+    ShiftArgs args{{x_buffer.view(), tokens, width, stride, c.extra},
+                   {},
+                   shifts_buffer.view(),
+                   feed_forward,
+                   {},
+                   {},
+                   {},
+                   shape};
+    run_case(context, "shift", c, cat(c.text(), " columns ", width, " x ", mixes), before, expected,
+             shift_variants, bounds_of(4),
+             [&](OpContext& ops, const Matrix& out, const vk::View& step, const DeviceStates& states,
+                 const Pieces& pieces, const KernelVariant& variant) {
+                 args.out = out;
+                 args.step = step;
+                 args.states = states;
+                 args.pieces = pieces;
+                 record_shift(ops, args, variant);
+             });
+}
+
+void run_wkv(CheckContext& context, const Case& c) {
+    const Recurrence& shape = c.shape;
+    const uint32_t keys = shape.keys(), tokens = c.tokens(), stride = 2 * keys + c.extra;
+    const auto made = [&](size_t rows, uint32_t cols, uint32_t number) {
+        return random_floats(rows * cols, context.seed + number);
+    };
+    const std::vector<float> rk = random_floats(size_t(tokens) * stride + c.extra, context.seed),
+                             v = made(tokens, shape.width, 1), w = made(tokens, keys, 2),
+                             rate = made(tokens, keys, 3), parameters = made(3, keys, 4),
+                             before = random_floats(c.pieces.size() * shape.state_floats(), context.seed + 5);
+    std::vector<double> rk_in;
+    for (uint32_t t = 0; t < tokens; ++t)
+        for (uint32_t i = 0; i < 2 * keys; ++i) rk_in.push_back(double{rk[c.extra + size_t(t) * stride + i]});
+    const std::vector<double> v_in = doubles(v), w_in = doubles(w), rate_in = doubles(rate),
+                              numbers = doubles(parameters);
+    Expected expected{2 * shape.width, shape.convolved_floats(), shape.scanned_floats()};
+    size_t first = 0;
+    for (size_t i = 0; i < c.pieces.size(); first += c.pieces[i++].tokens)
+        expected.add(c.pieces[i], std::span(before).subspan(i * shape.state_floats()),
+                     [&](std::span<double> out, std::vector<double>& states) {
+                         const auto rows = [&](const std::vector<double>& all, uint32_t cols) {
+                             return std::span(all).subspan(first * cols, size_t(c.pieces[i].tokens) * cols);
+                         };
+                         const std::span<const double> all(numbers);
+                         reference::wkv(shape,
+                                        {rows(rk_in, 2 * keys), rows(v_in, shape.width), rows(w_in, keys),
+                                         rows(rate_in, keys), all.first(keys), all.subspan(keys, keys),
+                                         all.last(keys)},
+                                        states, out);
+                     });
+    const vk::Buffer rk_buffer = context.buffer_of<float>(rk), v_buffer = context.buffer_of<float>(v),
+                     w_buffer = context.buffer_of<float>(w), rate_buffer = context.buffer_of<float>(rate),
+                     parameters_buffer = context.buffer_of<float>(parameters);
+    const Matrix of_keys{w_buffer.view(), tokens, keys, keys, 0};
+    ScanArgs args{.qk = {rk_buffer.view(), tokens, 2 * keys, stride, c.extra},
+                  .v = {v_buffer.view(), tokens, shape.width, shape.width, 0},
+                  .q_first = 0,
+                  .k_first = keys,
+                  .v_first = 0,
+                  .q_scale = 1,
+                  .k_scale = 1,
+                  .steps = of_keys,
+                  .beta = Matrix{rate_buffer.view(), tokens, keys, keys, 0},
+                  .out = {},
+                  .parameters = parameters_buffer.view(),
+                  .step = {},
+                  .states = {},
+                  .pieces = {},
+                  .shape = shape};
+    run_case(context, "wkv", c, cat(c.text(), " heads ", shape.heads, " of ", shape.key_dim), before,
+             expected, wkv_variants, bounds_of(16 + 4 * std::sqrt(double(shape.key_dim))),
+             [&](OpContext& ops, const Matrix& out, const vk::View& step, const DeviceStates& states,
+                 const Pieces& pieces, const KernelVariant& variant) {
+                 args.out = out;
+                 args.step = step;
+                 args.states = states;
+                 args.pieces = pieces;
+                 record_wkv(ops, args, variant);
              });
 }
 
@@ -304,6 +420,26 @@ void check_convolve(CheckContext& context) {
         {convolution(70, 3, true), {{1, 9, 1}, {33, 0}, {2, 64, 2}}, Activation::silu, 2},
     };
     for (const Case& c : cases) run_convolve(context, c);
+}
+
+void check_shift(CheckContext& context) {
+    run_shift(context, {wkv(3, 16), {{1, 0}}}, 6);
+    run_shift(context, {wkv(2, 20), {{1, 7, 1}}, Activation::identity, 3}, 5);
+    run_shift(context, {wkv(2, 10, true), {{37, 2, 2}}, Activation::identity, 5}, 1);
+    run_shift(context, {wkv(5, 8, true), {{1, 9, 1}, {33, 0}, {2, 64, 2}}}, 1);
+    run_shift(context, {wkv(4, 16), {{2, 5}, {1, 0, 1}, {1, 1000, 2}}, Activation::identity, 1}, 6);
+}
+
+void check_wkv(CheckContext& context) {
+    const Case cases[] = {
+        {wkv(2, 16), {{1, 0}}},
+        {wkv(3, 18), {{33, 0, 2}}, Activation::identity, 3},  // parts of keys are unequal
+        {wkv(2, 20, true), {{1, 4}, {1, 0, 1}, {9, 77, 2}}},
+        {wkv(4, 64), {{5, 3, 1}}},
+        {wkv(2, 128), {{7, 9, 1}, {1, 0}}},
+        {wkv(1, 5), {{4, 1}}, Activation::identity, 1},
+    };
+    for (const Case& c : cases) run_wkv(context, c);
 }
 
 void check_scan(CheckContext& context) {
@@ -325,6 +461,9 @@ void check_scan(CheckContext& context) {
         {state(selective, 1, 1, 16, 130), {{1, 6, 1}}, Activation::silu, 3},
         {state(selective, 1, 1, 5, 70), {{33, 2, 2}}, Activation::silu, 1, 0.01f},  // remembers all of it
         {state(selective, 1, 1, 130, 40), {{1, 4}, {7, 0, 1}, {2, 77, 2}}},
+        {state(RecurrenceKind::lightning, 3, 3, 18, 18), {{33, 0, 2}}, Activation::silu, 3, 0.2f},
+        {state(RecurrenceKind::lightning, 2, 2, 32, 32), {{1, 4}, {1, 0, 1}, {9, 77, 2}}},
+        {state(RecurrenceKind::lightning, 2, 2, 128, 128), {{3, 9, 1}}, Activation::silu, 0, 0.001f},
         {by_key(2, 2, 16, 16), {{1, 0}}},
         {by_key(4, 4, 128, 128), {{5, 3, 1}}},
         {by_key(6, 2, 18, 12), {{33, 0, 2}}, Activation::silu, 3},  // parts of keys are unequal

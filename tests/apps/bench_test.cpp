@@ -139,7 +139,8 @@ TEST_CASE("bench --ops holds every op against this device's roofline") {
                      "embed",  "norm",   "linear",          "rope_cache",    "attention",   "compress",
                      "hash",   "sort",   "chunk_attention", "glu",           "add",         "gate",
                      "map",    "pack",   "route",           "expert_linear", "head_linear", "expert_sum",
-                     "select", "sample", "convolve",        "scan",          "mix",         "choose"});
+                     "select", "sample", "convolve",        "shift",         "scan",        "wkv",
+                     "mix",    "choose"});
     CHECK(text_of(folder.path("roofline.png")).substr(1, 3) == "PNG");
     CHECK(bench({"--ops", "--op", "select", "--format", "csv"}).out.find("\nselect,") != std::string::npos);
 }

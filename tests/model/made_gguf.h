@@ -37,7 +37,7 @@ struct MadeGguf {
 /// Of made_ggufs.jsonl, and of what else holds some.
 inline std::vector<MadeGguf> made_ggufs(const std::function<bool(const std::string&)>& wanted = {}) {
     std::vector<MadeGguf> all;
-    for (const char* file : {"made_ggufs.jsonl", "made_plamo2.jsonl", "made_grok.jsonl"}) {
+    for (const char* file : {"made_ggufs.jsonl", "made_plamo2.jsonl", "made_grok.jsonl", "made_rwkv.jsonl"}) {
         std::ifstream lines(std::string(SCORIA_SOURCE_DIR) + "/tests/model/" + file);
         for (std::string line; std::getline(lines, line);) {
             const nlohmann::json json = nlohmann::json::parse(line);

@@ -1,6 +1,6 @@
 // GGUF's architectures that no folder of the tests becomes: tiny files whose weights are made of their
 // tensors' names, with the logits that llama.cpp computes of them (made_ggufs.py, which made
-// made_ggufs.jsonl), or NumPy in float64 (made_plamo2.py, made_grok.py).
+// made_ggufs.jsonl), or NumPy in float64 (made_plamo2.py, made_grok.py, made_rwkv.py).
 #include "made_gguf.h"
 #include "reference/executor.h"
 #include "support/device.h"
@@ -23,7 +23,7 @@ double allowed(const Model& model) {
 
 TEST_CASE("reference: architectures of GGUF have the logits of llama.cpp") {
     const std::vector<MadeGguf> all = made_ggufs();
-    CHECK(all.size() == 27);
+    CHECK(all.size() == 29);
     for (const MadeGguf& made : all) {
         CAPTURE(made.name);
         const TemporaryFile file(made.file.bytes());

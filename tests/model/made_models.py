@@ -52,6 +52,7 @@ STATES = dict(vocab_size=64, hidden_size=48, num_hidden_layers=3, state_size=12,
 JAMBA = dict(vocab_size=64, hidden_size=64, intermediate_size=40, num_hidden_layers=5, num_attention_heads=4,
              num_key_value_heads=2, max_position_embeddings=160, rms_norm_eps=0.02, bos_token_id=1, eos_token_id=2,
              pad_token_id=None, attn_layer_period=3, attn_layer_offset=1, mamba_d_state=12)
+MINIMAX = dict(num_hidden_layers=4, num_local_experts=5, num_experts_per_tok=2, intermediate_size=24, block_size=9)
 AXES = ROPE | {"mrope_section": [2, 3, 3]}
 VISION = dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, patch_size=14, out_hidden_size=48)
 PIXTRAL = dict(model_type="pixtral", hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
@@ -162,6 +163,12 @@ CONFIGS = {
         layer_norm_eps=0.02, hidden_act="relu2", rope_parameters=ROPE | {"partial_rotary_factor": 0.5}),
     "minimax_m2": BASE | dict(num_local_experts=6, num_experts_per_tok=2, intermediate_size=24,
                               rope_parameters=ROPE | {"partial_rotary_factor": 0.5}),
+    "minimax": SAME | MINIMAX | dict(
+        head_dim=12, layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention"],
+        linear_attn_alpha_factor=3.1, linear_attn_beta_factor=1.2, full_attn_alpha_factor=1.7, full_attn_beta_factor=0.8,
+        mlp_alpha_factor=2.3, mlp_beta_factor=0.7),
+    "minimax-alike": SAME | MINIMAX | dict(num_attention_heads=6, head_dim=16, layer_types=None, **dict.fromkeys(
+        ("linear_attn_alpha_factor", "full_attn_alpha_factor", "mlp_alpha_factor"), 1.75)),
     "ernie4_5_moe": SAME | dict(num_hidden_layers=3, moe_num_experts=6, moe_k=2, moe_intermediate_size=24,
                                 moe_num_shared_experts=2, moe_layer_start_index=1),
     "glm4_moe_lite": BASE | EXPERTS | LATENT | dict(n_shared_experts=1, norm_topk_prob=True, mlp_layer_types=[
@@ -379,7 +386,8 @@ IMAGES = ("visual.", "vision_tower.", "vision_model.", "mlp_AR.", "multi_modal_p
           "model.embed_tokens_extend.", "model.sam_model.", "model.qwen2_model.", "model.projector.", "model.view_seperator")
 
 
-CONSTANTS = ("act_fn.beta", "act_fn.eps", "encoder.embed_positions.weight")
+CONSTANTS = ("act_fn.beta", "act_fn.eps", "encoder.embed_positions.weight", "slope_rate", "query_decay", "key_decay",
+             "diagonal_decay")
 
 
 FLOAT32 = torch.float32, torch.Tensor.float

@@ -100,6 +100,36 @@ TEST_CASE("reference: OLMo Hybrid as published, by its own names of norms, witho
     CHECK(message.find("model.layers.2.self_attn.q_proj.weight is missing") != std::string::npos);
 }
 
+TEST_CASE("reference: MiniMax-Text-01 and M1 as published, by other names of factors and kinds of layers") {
+    for (const char* type : {"minimax_text_01", "minimax_m1"}) {
+        MadeModel made = made_model("minimax");
+        const TemporaryFolder saved(made.folder);
+        nlohmann::json& config = made.folder.config;
+        config["model_type"] = type;
+        config["attn_type_list"] = {0, 1, 0, 0};
+        config["rope_theta"] = 10000.0;
+        for (const char* other : {"layer_types", "rope_parameters", "block_size"}) config.erase(other);
+        for (const auto& [from, to] : {std::pair("full_attn", "full_attention"),
+                                       std::pair("linear_attn", "linear_attention"), std::pair("mlp", "mlp")})
+            for (const char* which : {"alpha", "beta"}) {
+                const std::string name = cat(from, "_", which, "_factor");
+                config[cat("layernorm_", to, "_", which)] = config.at(name);
+                config.erase(name);
+            }
+        config.update(nlohmann::json::parse(
+            R"({"postnorm": true, "shared_intermediate_size": 0, "shared_moe_mode": "sigmoid"})"));
+        const TemporaryFolder published(made.folder);
+        const Model model = open_model(published.path());
+        CHECK(model.unused.empty());
+        CHECK(model.architecture.layers == open_model(saved.path()).architecture.layers);
+        reference::Executor executor(model);
+        CHECK(largest_error(made.logits, executor.forward(made.ids).logits) <= 2e-5);
+        config["rotary_dim"] = 6;  // half of a head
+        const TemporaryFolder rotates(made.folder);
+        CHECK(open_model(rotates.path()).architecture.ropes.front().width == 6);
+    }
+}
+
 TEST_CASE("recurrences that are not computed are refused, naming the field") {
     struct Row {
         const char *name, *field, *value, *says;
@@ -138,6 +168,10 @@ TEST_CASE("recurrences that are not computed are refused, naming the field") {
         {"granitemoehybrid-mamba", "mamba_d_head", "8", "mamba_d_head: expected heads that fill"},
         {"granitemoehybrid-mamba", "time_step_limit", "[0.001, 0.1]",
          "time_step_limit: expected 0 and infinity"},
+        {"minimax", "hidden_act", "\"gelu\"", "hidden_act: expected silu"},
+        {"minimax", "head_dim", "300", "head_dim: expected at most 256, got 300"},
+        {"minimax", "layer_types", R"(["linear_attention", "full_attention", "linear_attention", "mamba3"])",
+         "got mamba3"},
         {"nemotron_h-experts", "moe_latent_size", "16", "moe_latent_size"},
         {"nemotron_h-experts", "layers_block_type", R"(["mamba", "moe", "attention", "gru", "mamba"])",
          "in every place"},

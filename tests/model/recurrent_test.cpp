@@ -34,8 +34,8 @@ struct Recurrent {
 std::vector<Recurrent> recurrent_models() {
     const auto wanted = [](const std::string& name) {
         return deep() || name == "qwen3_5_text" ||
-               (!few_models() &&
-                (name == "lfm2" || name == "granitemoehybrid-mamba" || name == "mamba2" || name == "mamba"));
+               (!few_models() && (name == "lfm2" || name == "granitemoehybrid-mamba" || name == "mamba2" ||
+                                  name == "mamba" || name == "minimax"));
     };
     std::vector<Recurrent> all;
     for (MadeModel& made : made_models(wanted)) {
@@ -44,15 +44,22 @@ std::vector<Recurrent> recurrent_models() {
         if (model->architecture.recurrent())
             all.push_back({std::move(made), std::move(model), std::move(folder)});
     }
-    if (deep())
-        for (MadeGguf& made : made_ggufs([](const std::string& name) { return name == "plamo2"; })) {
-            auto file = std::make_shared<TemporaryFile>(made.file.bytes());
-            auto model = std::make_shared<const Model>(open_model(file->path()));
-            all.push_back({{made.name, made.name, {}, made.ids, made.logits}, model, file});
-        }
-    REQUIRE(all.size() == (deep() ? 28 : few_models() ? 1 : 5));
+    const auto wanted_files = [](const std::string& name) {
+        return deep() ? name == "plamo2" || name == "rwkv7" || name == "arwkv7"
+                      : !few_models() && name == "rwkv7";
+    };
+    for (MadeGguf& made : made_ggufs(wanted_files)) {
+        auto file = std::make_shared<TemporaryFile>(made.file.bytes());
+        auto model = std::make_shared<const Model>(open_model(file->path()));
+        all.push_back({{made.name, made.name, {}, made.ids, made.logits}, model, file});
+    }
+    REQUIRE(all.size() == (deep() ? 32 : few_models() ? 1 : 7));
     return all;
 }
+
+/// Whether two devices can share its layers: those of RWKV-7 read values of the first one.
+bool shareable(const Recurrent& r) { return r.model->architecture.recurrence().kind != RecurrenceKind::wkv; }
+std::string two_devices(const Recurrent& r) { return shareable(r) ? "0,0" : "0"; }
 
 std::span<const TokenId> part(const MadeModel& made, size_t from, size_t to) {
     return std::span(made.ids).subspan(from, to - from);
@@ -137,7 +144,7 @@ TEST_CASE("vulkan: a recurrence cut back behind its prompt goes on from what was
         options.prompt_chunk = 32;
         options.context = 160;
         Engine one(r.model, options);
-        options.device.select = "0,0";
+        options.device.select = two_devices(r);
         Engine two(r.model, options);
         for (Engine* const engine : {&one, &two}) {
             Session session(*engine);
@@ -262,7 +269,7 @@ TEST_CASE("vulkan: guesses leave the answers of recurrences as they are, where t
         CAPTURE(r.made.name);
         Engine one(r.model, deterministic(1));
         EngineOptions options = deterministic(1);
-        options.device.select = "0,0";
+        options.device.select = two_devices(r);
         Engine two(r.model, options);
         Session session(one);
         session.append(part(r.made, 0, 12));
@@ -404,10 +411,14 @@ TEST_CASE("vulkan: recurrences on two devices, and kernel by kernel beside the r
         options.prompt_chunk = 8;
         Engine one(r.model, options);
         options.device.select = "0,0";
+        if (!shareable(r))
+            CHECK_THROWS_WITH_AS(Engine(r.model, options), doctest::Contains("some that share"), Error);
+        options.device.select = two_devices(r);
         Engine two(r.model, options);
         CHECK(same_bits(at_once(one, r.made.ids), at_once(two, r.made.ids)));
         Session session(one), shared(two);
-        options.memory_budgets = {800ull << 20, 80ull << 20};  // the last layer alone, which is of attention
+        if (shareable(r))
+            options.memory_budgets = {800ull << 20, 80ull << 20};  // the last layer alone, of attention
         Engine uneven(r.model, options);
         Session apart(uneven);
         for (Session* each : {&session, &shared, &apart}) each->append(part(r.made, 0, 9));
@@ -420,7 +431,8 @@ TEST_CASE("vulkan: recurrences on two devices, and kernel by kernel beside the r
         if (r.model->architecture.layers.back().feed_forward.routing.experts != 0) continue;
         const auto checked = validate::check_model(one, part(r.made, 0, 8));
         CHECK(checked.passed());
-        CHECK(std::ranges::any_of(checked.ops, [](const auto& op) { return op.op == "convolve"; }));
+        CHECK(std::ranges::any_of(checked.ops,
+                                  [](const auto& op) { return op.op == "convolve" || op.op == "shift"; }));
         CHECK(one.device().validation_errors() == 0);
     }
 }
