@@ -1,5 +1,5 @@
-// Push constants and specialization constants of convolve.comp, shift.comp, scan.comp and wkv.comp, and where a sequence's states
-// stand.
+// Push constants and specialization constants of convolve.comp, shift.comp, scan.comp and wkv.comp, and where
+// a sequence's states stand.
 #ifndef SCORIA_RECURRENCE_PUSH_H
 #define SCORIA_RECURRENCE_PUSH_H
 

@@ -46,7 +46,7 @@ uint best_of_lanes(const uint index, const float key) {
 }
 
 // What a group of experts is chosen by.
-const uint AT_ONCE = 8;  // keys that are loaded before the first is waited for
+const uint AT_ONCE = 4;  // keys that are loaded before the first is waited for
 float group_key(const uint first, const uint group) {
     const uint members = EXPERTS / push.groups;
     float top = LOWEST, second = LOWEST;

@@ -127,7 +127,9 @@ void read_properties(const Instance& instance, VkPhysicalDevice device,
     caps.matrix_reserved = matrix2.cooperativeMatrixWorkgroupScopeReservedSharedMemory;
 
     caps.denorm_preserve_f32 = v12.shaderDenormPreserveFloat32;
-    caps.denorm_preserve_f16 = v12.shaderDenormPreserveFloat16;
+    // Of modules that say it of halves alone.
+    caps.denorm_preserve_f16 = v12.shaderDenormPreserveFloat16 &&
+                               v12.denormBehaviorIndependence == VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL;
     caps.rte_f16 = v12.shaderRoundingModeRTEFloat16;
     caps.inf_nan_preserve_f32 = v12.shaderSignedZeroInfNanPreserveFloat32;
 }
