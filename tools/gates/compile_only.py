@@ -50,7 +50,10 @@ EXPLAINED |= {(gpu, "linear_coop"): "64 rows x 64 tokens a subgroup alone, offer
               for gpu in ("turing", "ampere", "ada")}
 EXPLAINED |= {(gpu, kernel): "offered and never the default there: four rows of many tokens a lane"
               for gpu in (*INTEL, "adreno740", "m1") for kernel in ("linear_group", "linear_group_int", "linear_group_wide")}
-EXPLAINED |= {(gpu, "sample_pick_sg"): "12 or 13 words, once a token" for gpu in ("hd530", "iris-xe", "arc-a770")}
+EXPLAINED |= {(gpu, "sample_pick_sg"): "33 words, once a token" for gpu in ("hd530", "iris-xe", "arc-a770")}
+EXPLAINED["hd530", "sample_scan_sg"] = "a word, once in 512 logits"
+EXPLAINED |= {(gpu, "wkv_unrolled"): "5 or 6 words, of heads of 128 keys alone; RWKV-7's have 64"
+              for gpu in ("hd530", "iris-xe", "arc-a770")}
 EXPLAINED["vega10", "attention_vec_sg"] = "4 scalars of heads of 64 dims, which go to lanes of a vector register and not to memory"
 EXPLAINED |= {(gpu, "attention_coop2"): "8 to 16 scalars of heads of 130 dims, likewise; RADV lists its extension on demand only"
               for gpu in ("navi31", "gfx1201")}
