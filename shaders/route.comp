@@ -25,7 +25,7 @@ float most, total;  // of the softmax over all experts
 const uint LANE_EXPERTS = (EXPERTS + SG_SIZE - 1) / SG_SIZE;
 float keys[LANE_EXPERTS];  // of this lane's, every SG_SIZE-th
 const uint LANE_SLOTS = (USED + SG_SIZE - 1) / SG_SIZE;
-uint expert_at(const uint i) { return i * SG_SIZE + sg_lane(); }
+uint expert_at(const uint i) { return i * SG_SIZE + sg_lane(); }  // likewise of slots
 
 float weight_of(const float score) {
     if (push.score == ROUTE_SOFTMAX) return exp_safe(score - most) / total;
@@ -140,10 +140,12 @@ void main() {
     [[dont_unroll]] for (uint slot = 0; slot < USED; ++slot) {
         const uint expert = min(next_best(), EXPERTS - 1);
         const float near = push.score == ROUTE_SOFTMAX_NEAR ? weight_near(first, expert) : 0.0;
-        if (sg_lane() != slot % SG_SIZE) continue;
-        const uint i = LANE_SLOTS == 1 ? 0 : slot / SG_SIZE;
-        chosen[i] = expert;
-        weights[i] = near;
+        // By constant places: compilers keep what is indexed otherwise in memory, and Turnip's of Mesa 26.2 crashes.
+        [[unroll]] for (uint i = 0; i < LANE_SLOTS; ++i) {
+            if (expert_at(i) != slot) continue;
+            chosen[i] = expert;
+            weights[i] = near;
+        }
     }
     float sum = 0.0;
     for (uint i = 0; i < LANE_SLOTS; ++i) {
