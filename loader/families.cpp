@@ -83,7 +83,8 @@ void read_experts(const Family& family, const Settings& settings, const Architec
     if (count == nullptr || *count == 0) return;
     Routing& routing = feed_forward.routing = *family.routing;
     routing.experts = settings.size(Field::experts, 1 << 16);
-    routing.used = settings.size(Field::experts_used, routing.experts);
+    constexpr uint32_t most_used = 256;  // which kernels keep in registers
+    routing.used = settings.size(Field::experts_used, std::min(routing.experts, most_used));
     routing.size = settings.size(Field::expert_size, most_size, feed_forward.size);
     if (settings.has(Field::shared_size))
         routing.shared_size = settings.size(settings.name_of(Field::shared_size), most_size, {}, 0);

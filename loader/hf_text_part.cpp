@@ -182,8 +182,8 @@ std::string text_part_name(std::string name) {
     for (const auto& [own, common] : kin)
         if (name.starts_with(own)) return std::string(common) + name.substr(own.size());
     // Of Phi-4, beside what images and sounds add to it.
-    constexpr std::string_view base = ".base_layer";
-    if (const size_t at = name.find(base); at != name.npos) name.erase(at, base.size());
+    constexpr std::string_view base = ".base_layer.";
+    if (const size_t at = name.find(base); at != name.npos) name.replace(at, base.size(), ".");
     constexpr std::string_view thinker = "thinker.";  // Qwen-Omni's, beside what talks
     if (name.starts_with(thinker)) name.erase(0, thinker.size());
     for (const std::string_view from :
@@ -225,7 +225,9 @@ bool is_of_images(std::string_view tensor) {
                                            "mlp1.",
                                            "embed_tokens_extend."};
     const std::string_view inner = tensor.starts_with("model.") ? tensor.substr(6) : tensor;
-    return tensor.find(".lora_") != tensor.npos ||  // of Phi-4
+    constexpr std::string_view adapters[] = {".lora_A.vision.", ".lora_B.vision.", ".lora_A.speech.",
+                                             ".lora_B.speech."};  // of Phi-4
+    return std::ranges::any_of(adapters, [&](auto part) { return tensor.find(part) != tensor.npos; }) ||
            std::ranges::any_of(places, [&](std::string_view place) { return inner.starts_with(place); });
 }
 

@@ -148,6 +148,12 @@ bool is_spare(const Model& model, const TensorView& unused) {
 
 Model open_model(const std::filesystem::path& path, Reads reads, Floats8 floats8, ModelPart part) {
     Model model = naming_file(path.string(), [&] { return open_parts(path, reads, floats8, part); });
+    for (const TensorView& unused : model.unused)
+        if (unused.name.find(".lora_") != std::string::npos && !is_spare(model, unused))
+            fail(Status::unsupported, path.string(),
+                 "expected weights that hold what was trained, got an "
+                 "adapter beside them: ",
+                 unused.name);
     say_unused(model);
     return model;
 }

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <span>
 
@@ -125,16 +127,15 @@ std::optional<ReplyPart> tagged_call(std::string_view text, const TaggedForm& ta
 }
 
 /// "functions.NAME:0" of Kimi K2, "NAME[CALL_ID]..." of Mistral: the name.
-std::string_view plain_name(std::string_view text) {
+std::string plain_name(std::string_view text) {
     constexpr std::string_view space_of_names = "functions.";
     text = trimmed(text.substr(0, text.find("[CALL_ID]")));
-    if (!text.starts_with(space_of_names)) return text;
-    text.remove_prefix(space_of_names.size());
-    return text.substr(0, text.rfind(':'));
+    if (text.starts_with(space_of_names)) text.remove_prefix(space_of_names.size());
+    return std::string(text.substr(0, text.rfind(':')));
 }
 
-/// None, if one is wrong.
-std::vector<ReplyPart> named_calls(std::string_view text, const NamedForm& form) {
+/// Calls of functions that there are; none, if one is wrong.
+std::vector<ReplyPart> named_calls(std::string_view text, const NamedForm& form, const ReplyForm& reply) {
     std::vector<ReplyPart> calls;
     for (; !text.empty(); text = trimmed(text)) {
         if (!text.starts_with(form.begins)) return {};
@@ -142,8 +143,8 @@ std::vector<ReplyPart> named_calls(std::string_view text, const NamedForm& form)
         if (!name) return {};
         const size_t end = form.ends.empty() ? text.npos : text.find(form.ends);
         const Json arguments = shallow_json(text.substr(0, end));
-        if (!arguments.is_object() || plain_name(*name).empty()) return {};
-        calls.push_back({ReplyPart::Kind::call, arguments.dump(), std::string(plain_name(*name))});
+        if (!arguments.is_object() || !reply.tools.count(plain_name(*name))) return {};
+        calls.push_back({ReplyPart::Kind::call, arguments.dump(), plain_name(*name)});
         text = end == text.npos ? "" : text.substr(end + form.ends.size());
     }
     return calls;
@@ -173,8 +174,10 @@ std::string python_value(std::string_view& text) {
                 quote = 0;
             } else if (c == '"') {
                 json += "\\\"";
-            } else if (c == '\n') {
-                json += "\\n";
+            } else if (static_cast<uint8_t>(c) < 0x20) {  // which JSON has no other way
+                char code[7];
+                std::snprintf(code, sizeof code, "\\u%04x", c);
+                json += code;
             } else {
                 json += c;
             }
@@ -188,12 +191,18 @@ std::string python_value(std::string_view& text) {
             text.remove_prefix(word->first.size() - 1);
             continue;
         }
-        depth += c == '[' || c == '{' || c == '(';
-        depth -= depth && (c == ']' || c == '}' || c == ')');
+        depth += c == '[' || c == '{';
+        depth -= depth && (c == ']' || c == '}');
         if (c == '"' || c == '\'') quote = c;
-        json += quote ? '"' : c == '(' ? '[' : c == ')' ? ']' : c;
+        json += quote ? '"' : c;
     }
     return json;
+}
+
+bool is_identifier(std::string_view text) {
+    return !text.empty() && std::ranges::all_of(text, [](char c) {
+        return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    });
 }
 
 /// "[f(a=1, b='x'), g()]" of LFM2: calls of functions that there are, or none.
@@ -207,7 +216,7 @@ std::vector<ReplyPart> python_calls(std::string_view text, const ReplyForm& form
         Json arguments = Json::object();
         while (!(text = trimmed(text)).starts_with(')')) {
             const std::optional<std::string_view> key = between(text, "", "=");
-            if (!key) return {};
+            if (!key || !is_identifier(trimmed(*key))) return {};
             const Json value = shallow_json(python_value(text));
             if (value.is_discarded() || text.empty()) return {};
             arguments[std::string(trimmed(*key))] = value;
@@ -229,7 +238,7 @@ std::vector<ReplyPart> calls_in(std::string_view text, const ReplyForm& form) {
     std::vector<ReplyPart> calls;
     if (form.call.special) {
         for (const NamedForm& named : named_forms)
-            if (calls = named_calls(text, named); !calls.empty()) return calls;
+            if (calls = named_calls(text, named, form); !calls.empty()) return calls;
         if (calls = python_calls(text, form); !calls.empty()) return calls;
     } else {
         for (const TaggedForm& tags : tagged_forms)

@@ -7,7 +7,8 @@
 #include "experts.push.h"
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
-layout(constant_id = EXPERT_SUM_USED) const uint USED = 1;  // all are loaded before the first is waited for
+layout(constant_id = EXPERT_SUM_USED) const uint USED = 1;
+const uint AT_ONCE = 8;  // are loaded before the first is waited for
 layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 1) readonly buffer Routes { float routes[]; };
 layout(binding = 2) readonly buffer Residual { float residual[]; };  // may be the memory of `out`
@@ -21,7 +22,11 @@ void main() {
     const uint from = push.x_first + token * push.x_stride + column;
     const uint weights = push.routes_first + token * push.routes_stride + USED;
     float sum = 0.0;
-    [[unroll]] for (uint s = 0; s < USED; ++s) sum += routes[weights + s] * x[from + s * push.cols];
+    [[dont_unroll]] for (uint first = 0; first < USED; first += AT_ONCE)
+        [[unroll]] for (uint i = 0; i < AT_ONCE; ++i) {
+            const uint s = first + i;
+            if (s < USED) sum += routes[weights + s] * x[from + s * push.cols];
+        }
     if (push.adds != 0) sum = residual[push.residual_first + token * push.residual_stride + column] + push.scale * sum;
     result[push.out_first + token * push.out_stride + column] = sum;
 }

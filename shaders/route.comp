@@ -142,9 +142,10 @@ void main() {
         const float near = push.score == ROUTE_SOFTMAX_NEAR ? weight_near(first, expert) : 0.0;
         // By constant places: compilers keep what is indexed otherwise in memory, and Turnip's of Mesa 26.2 crashes.
         [[unroll]] for (uint i = 0; i < LANE_SLOTS; ++i) {
-            if (expert_at(i) != slot) continue;
-            chosen[i] = expert;
-            weights[i] = near;
+            if (expert_at(i) == slot) {
+                chosen[i] = expert;
+                weights[i] = near;
+            }
         }
     }
     float sum = 0.0;

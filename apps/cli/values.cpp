@@ -38,6 +38,7 @@ std::string filled(std::string& text) { return text.empty() ? "expected a value,
 
 std::optional<double> decimal_number(std::string_view text) {
     double value = 0;
+    if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return {};
     return value;

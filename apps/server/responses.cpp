@@ -65,7 +65,7 @@ class Messages {
         }
         // Templates know one message of the system, at the beginning.
         if (all_.size() == 1 && is_system(all_[0]["role"]) && is_system(role))
-            all_[0]["content"] = all_[0]["content"].get<std::string>() + "\n\n" + content;
+            all_[0]["content"].get_ref<std::string&>() += "\n\n" + content;
         else
             all_.push_back({{"role", std::move(role)}, {"content", std::move(content)}});
     }

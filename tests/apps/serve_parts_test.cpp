@@ -137,20 +137,23 @@ const PartsCase parts_cases[] = {
      "<|tool_list_start|>",
      "",
      "I look.<|tool_call_start|>[weather(city='It\\'s \"here\"', days=3), weather( city = \"Rome\", "
-     "more={'a': [True, None, (1, -2.5)], \"b,)\": '\\x41\\u00e9'} ), weather()]<|tool_call_end|>Wait.",
+     "more={'a': [True, None, [1, -2.5]], \"b,)\": '\\x41\\u00e9\t'} ), weather()]<|tool_call_end|>Wait.",
      {{Kind::content, "I look."},
       {Kind::call, R"({"city":"It's \"here\"","days":3})", "weather"},
-      {Kind::call, R"json({"city":"Rome","more":{"a":[true,null,[1,-2.5]],"b,)":"Aé"}})json", "weather"},
+      {Kind::call, R"json({"city":"Rome","more":{"a":[true,null,[1,-2.5]],"b,)":"Aé\t"}})json", "weather"},
       {Kind::call, "{}", "weather"},
       {Kind::content, "Wait."}}},
     {"Python that is none, or calls what nobody offered",
      "<|tool_list_start|>",
      "",
      "<|tool_call_start|>[weather(city=Rome)]<|tool_call_end|><|tool_call_start|>[climate()]<|tool_call_end|>"
+     "<|tool_call_start|>[weather(\"Bonn\"), weather(city='Rome')]<|tool_call_end|>"
      "<|tool_call_start|>[weather(city='Rom",
      {{Kind::content,
        "<|tool_call_start|>[weather(city=Rome)]<|tool_call_end|>"
-       "<|tool_call_start|>[climate()]<|tool_call_end|><|tool_call_start|>[weather(city='Rom"}}},
+       "<|tool_call_start|>[climate()]<|tool_call_end|>"
+       "<|tool_call_start|>[weather(\"Bonn\"), weather(city='Rome')]<|tool_call_end|>"
+       "<|tool_call_start|>[weather(city='Rom"}}},
     {"sections of calls with ids, as Kimi K2 writes them",
      "<|tool_calls_section_begin|>",
      "",
@@ -158,6 +161,18 @@ const PartsCase parts_cases[] = {
      "{\"city\": \"Rome\"}<|tool_call_end|><|tool_call_begin|>functions.b:1<|tool_call_argument_begin|>{}"
      "<|tool_call_end|><|tool_calls_section_end|>",
      {{Kind::content, "I look."}, {Kind::call, R"({"city":"Rome"})", "weather"}, {Kind::call, "{}", "b"}}},
+    {"such a section with a call that nobody offered, and one without its arguments",
+     "<|tool_calls_section_begin|>",
+     "",
+     "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_end|><|tool_call_begin|>"
+     "functions.b:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>"
+     "<|tool_calls_section_begin|><|tool_call_begin|>climate:0<|tool_call_argument_begin|>{}<|tool_call_end|>"
+     "<|tool_calls_section_end|>",
+     {{Kind::content,
+       "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_end|><|tool_call_begin|>"
+       "functions.b:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>"
+       "<|tool_calls_section_begin|><|tool_call_begin|>climate:0<|tool_call_argument_begin|>{}<|tool_call_end|>"
+       "<|tool_calls_section_end|>"}}},
     {"such a section, cut off",
      "<|tool_calls_section_begin|>",
      "",

@@ -232,3 +232,10 @@ TEST_CASE("convert: heads of several sizes are not pooled as if they were of one
     CHECK_THROWS_WITH_AS(pool_heads(folder.path(), folder.path() / "pooled", 1, {}),
                          doctest::Contains("expected plain attention of a decoder"), Error);
 }
+
+TEST_CASE("reference: a folder with an adapter beside its weights is refused") {
+    MadeModel made = made_model("internlm3");
+    made.folder.add("model.layers.0.self_attn.q_proj.lora_A.default.weight", {3});
+    const TemporaryFolder folder(made.folder);
+    CHECK_THROWS_WITH_AS(open_model(folder.path()), doctest::Contains("an adapter beside them"), Error);
+}

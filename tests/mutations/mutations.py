@@ -462,7 +462,7 @@ MUTATIONS = [
     mutant("route_slots", "route.comp", "chosen experts beyond a lane each are not scaled", "weights[i] * scale * own;", "weights[i] * (i == 0 ? scale * own : 1.0);", "experts"),
     mutant("expert_sum_scale", "expert_sum.comp", "what is added to the residual is not scaled", "push.scale * sum;", "sum;", "experts"),
     mutant("expert_sum_residual", "expert_sum.comp", "all tokens add to the first one's residual", "token * push.residual_stride", "0", "experts"),
-    mutant("expert_sum_last", "expert_sum.comp", "the last expert is left out", "s < USED; ++s", "s + 1 < USED; ++s", "experts"),
+    mutant("expert_sum_last", "expert_sum.comp", "the last expert is left out", "if (s < USED)", "if (s + 1 < USED)", "experts"),
     # sampling
     mutant("sample_tie", "sample_scan.comp", "the highest of equal logits wins", "~wg_max(best == most ? ~best_index : 0)", "wg_max(best == most ? best_index : 0)", "sample"),
     mutant("sample_mask_word", "sample_scan.comp", "the mask's bit is taken from the high end", ">> (token % 32)", ">> (31 - token % 32)", "sample"),
