@@ -331,13 +331,12 @@ struct Recurrence {
     uint32_t q_channel() const { return values_first() ? width + keys() : 0; }
     uint32_t k_channel() const { return values_first() ? width : keys(); }
     uint32_t v_channel() const { return values_first() ? 0 : 2 * keys(); }
-    /// What is kept of a sequence: [taps - 1, channels], then S of every head, then what the feed-forward
-    /// read.
+    /// What is kept of a sequence: [taps - 1, channels], then S of every head, then (from fed_first on) what
+    /// the feed-forward read.
     uint64_t convolved_floats() const { return taps ? uint64_t{taps - 1} * channels() : 0; }
     uint64_t scanned_floats() const { return uint64_t{heads} * key_dim * value_dim; }
-    uint64_t state_floats() const {
-        return convolved_floats() + scanned_floats() + (feed_forward_shift ? width : 0);
-    }
+    uint64_t fed_first() const { return convolved_floats() + scanned_floats(); }
+    uint64_t state_floats() const { return fed_first() + (feed_forward_shift ? width : 0); }
     bool operator==(const Recurrence&) const = default;
 };
 

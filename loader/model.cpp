@@ -151,9 +151,7 @@ Model open_model(const std::filesystem::path& path, Reads reads, Floats8 floats8
     for (const TensorView& unused : model.unused)
         if (unused.name.find(".lora_") != std::string::npos && !is_spare(model, unused))
             fail(Status::unsupported, path.string(),
-                 "expected weights that hold what was trained, got an "
-                 "adapter beside them: ",
-                 unused.name);
+                 "expected weights that hold what was trained, got an adapter beside them: ", unused.name);
     say_unused(model);
     return model;
 }

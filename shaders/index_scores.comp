@@ -1,6 +1,7 @@
 // Scores of the keys that a token may see (struct Indexer): result[key] = sum over heads h of w[h] max(q[h] . k, 0), a row
 // of push.out_stride words for each token of the dispatch. A lane takes a key, HEADS heads and PAIRS_AT_ONCE pairs of dims
-// at a time; a workgroup as many keys of one token. Nothing is written where all keys are chosen anyway: up to push.stride of them. `bias` holds w.
+// at a time; a workgroup as many keys of one token. Nothing is written where all keys are chosen anyway: up to push.stride
+// of them. `bias` holds w.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -129,19 +129,18 @@ std::vector<KernelVariant> shift_variants(const vk::Caps& caps) {
 
 void record_shift(OpContext& context, const ShiftArgs& args, const KernelVariant& variant) {
     const Recurrence& shape = args.shape;
-    const ShiftPush push{
-        .pieces = args.pieces.count,
-        .pieces_word = args.pieces.word,
-        .sequence_words = uint32_t(args.states.stride / 4),
-        .slot_words = uint32_t(shape.state_floats()),
-        .state_first = uint32_t(args.feed_forward ? shape.convolved_floats() + shape.scanned_floats() : 0),
-        .tokens = args.x.rows,
-        .cols = args.x.cols,
-        .mixes = args.out.cols / args.x.cols,
-        .x_first = args.x.first,
-        .x_stride = args.x.stride,
-        .out_first = args.out.first,
-        .out_stride = args.out.stride};
+    const ShiftPush push{.pieces = args.pieces.count,
+                         .pieces_word = args.pieces.word,
+                         .sequence_words = uint32_t(args.states.stride / 4),
+                         .slot_words = uint32_t(shape.state_floats()),
+                         .state_first = uint32_t(args.feed_forward ? shape.fed_first() : 0),
+                         .tokens = args.x.rows,
+                         .cols = args.x.cols,
+                         .mixes = args.out.cols / args.x.cols,
+                         .x_first = args.x.first,
+                         .x_stride = args.x.stride,
+                         .out_first = args.out.first,
+                         .out_stride = args.out.stride};
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
         shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
     context.recorder.dispatch(pipeline, {args.step, args.x.view, args.shift, args.states.view, args.out.view},

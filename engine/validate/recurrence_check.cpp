@@ -78,22 +78,41 @@ struct Expected {
     size_t from, count;
     std::vector<double> out = {}, states = {};
 
-    /// Of one piece more, whose states are `before` until compute(rows of out, states) makes them others.
-    template <class Compute>
-    void add(const Case::Piece& piece, std::span<const float> before, const Compute& compute) {
-        std::vector<double> rows(size_t(piece.tokens) * cols), state(count);
-        if (piece.first > 0) std::copy_n(before.begin() + std::ptrdiff_t(from), count, state.begin());
-        compute(rows, state);
-        out.insert(out.end(), rows.begin(), rows.end());
-        states.insert(states.end(), state.begin(), state.end());
+    /// Piece by piece: compute(rows, out, states) makes rows of out and other states; rows(all, cols) are
+    /// those that the piece has of [tokens, cols].
+    template <class Compute> void add(const Case& c, std::span<const float> before, const Compute& compute) {
+        size_t first = 0;
+        for (size_t i = 0; i < c.pieces.size(); ++i) {
+            const size_t tokens = c.pieces[i].tokens;
+            std::vector<double> made(tokens * cols), state(count);
+            if (c.pieces[i].first > 0)
+                std::copy_n(before.begin() + std::ptrdiff_t(i * c.shape.state_floats() + from), count,
+                            state.begin());
+            const auto rows = [&](std::span<const double> all, size_t width) {
+                return all.subspan(first * width, tokens * width);
+            };
+            compute(rows, made, state);
+            out.insert(out.end(), made.begin(), made.end());
+            states.insert(states.end(), state.begin(), state.end());
+            first += tokens;
+        }
     }
 };
 
-template <class Record>
+/// Rows of `cols` that lie `stride` apart behind `first` others, side by side.
+std::vector<double> packed(std::span<const float> x, size_t first, size_t cols, size_t stride) {
+    std::vector<double> all;
+    for (; first + cols <= x.size(); first += stride)
+        all.insert(all.end(), x.begin() + std::ptrdiff_t(first), x.begin() + std::ptrdiff_t(first + cols));
+    return all;
+}
+
+/// `args`: but for what a run has of its own.
+template <class Args>
 void run_case(CheckContext& context, const char* op, const Case& c, const std::string& text,
               std::span<const float> before, const Expected& expected,
-              std::vector<KernelVariant> (*variants)(const vk::Caps&), const Bounds& bounds,
-              const Record& record) {
+              std::vector<KernelVariant> (*variants)(const vk::Caps&), const Bounds& bounds, Args args,
+              void (*record)(OpContext&, const Args&, const KernelVariant&)) {
     const Slots slots(c, before);
     std::vector<CheckSequence> sequences;
     std::vector<std::array<uint32_t, PIECE_WORDS>> pieces;
@@ -117,8 +136,11 @@ void run_case(CheckContext& context, const char* op, const Case& c, const std::s
             row * expected.cols,
             [&](OpContext& ops, const CheckContext::Output& output) {
                 state = context.buffer_of<float>(slots.words);
-                record(ops, output.matrix(row, expected.cols), step.view(),
-                       DeviceStates{state.view(), 4 * slots.stride}, where, variant);
+                args.out = output.matrix(row, expected.cols);
+                args.step = step.view();
+                args.states = {state.view(), 4 * slots.stride};
+                args.pieces = where;
+                record(ops, args, variant);
             },
             error);
         const std::vector<float> after =
@@ -176,16 +198,10 @@ void run_convolve(CheckContext& context, const Case& c) {
     const std::vector<double> taps_in = doubles(taps),
                               bias_in = shape.taps_bias ? doubles(bias) : std::vector<double>();
     Expected expected{channels, 0, shape.convolved_floats()};
-    size_t at = c.extra;
-    for (size_t i = 0; i < c.pieces.size(); ++i)
-        expected.add(c.pieces[i], std::span(before).subspan(i * shape.state_floats()),
-                     [&](std::span<double> out, std::vector<double>& remembered) {
-                         std::vector<double> rows;
-                         for (uint32_t t = 0; t < c.pieces[i].tokens; ++t, at += stride)
-                             rows.insert(rows.end(), x.begin() + std::ptrdiff_t(at),
-                                         x.begin() + std::ptrdiff_t(at + channels));
-                         reference::convolve(shape, rows, taps_in, bias_in, c.activation, remembered, out);
-                     });
+    const std::vector<double> x_in = packed(x, c.extra, channels, stride);
+    expected.add(c, before, [&](const auto& rows, std::span<double> out, std::vector<double>& remembered) {
+        reference::convolve(shape, rows(x_in, channels), taps_in, bias_in, c.activation, remembered, out);
+    });
     const vk::Buffer x_buffer = context.buffer_of<float>(x), taps_buffer = context.buffer_of<float>(taps),
                      bias_buffer = context.buffer_of<float>(bias);
     ConvolveArgs args{.x = {x_buffer.view(), tokens, channels, stride, c.extra},
@@ -200,15 +216,8 @@ void run_convolve(CheckContext& context, const Case& c) {
     if (shape.taps_bias) args.bias = bias_buffer.view();
     run_case(context, "convolve", c,
              cat(c.text(), " channels ", channels, " taps ", shape.taps, shape.taps_bias ? " bias" : ""),
-             before, expected, convolve_variants, bounds_of(8 + 2 * std::sqrt(double(shape.taps))),
-             [&](OpContext& ops, const Matrix& out, const vk::View& step, const DeviceStates& states,
-                 const Pieces& pieces, const KernelVariant& variant) {
-                 args.out = out;
-                 args.step = step;
-                 args.states = states;
-                 args.pieces = pieces;
-                 record_convolve(ops, args, variant);
-             });
+             before, expected, convolve_variants, bounds_of(8 + 2 * std::sqrt(double(shape.taps))), args,
+             record_convolve);
 }
 
 /// q, k and v as a convolution leaves them, of length about 1 each once they are scaled.
@@ -234,31 +243,24 @@ void run_scan(CheckContext& context, const Case& c) {
                               steps_in = doubles(steps), betas_in = doubles(betas);
     const std::span<const double> of_steps = std::span(numbers).subspan(shape.decays());
     Expected expected{shape.width, shape.convolved_floats(), heads * cells};
-    uint32_t first = 0;
-    for (size_t i = 0; i < c.pieces.size(); first += c.pieces[i++].tokens)
-        expected.add(c.pieces[i], std::span(before).subspan(i * shape.state_floats()),
-                     [&](std::span<double> out, std::vector<double>& states) {
-                         const auto rows = [&](const std::vector<double>& all, uint32_t cols) {
-                             return std::span<const double>(all).subspan(size_t(first) * cols,
-                                                                         size_t(c.pieces[i].tokens) * cols);
-                         };
-                         reference::scan(shape,
-                                         {.qk = rows(rows_in, stride),
-                                          .v = rows(rows_in, stride),
-                                          .steps = rows(steps_in, step_cols),
-                                          .betas = rows(betas_in, heads),
-                                          .qk_cols = stride,
-                                          .v_cols = stride,
-                                          .q_first = shape.q_channel(),
-                                          .k_first = shape.k_channel(),
-                                          .v_first = shape.v_channel(),
-                                          .q_scale = double{q_scale},
-                                          .k_scale = double{k_scale},
-                                          .decay = std::span(numbers).first(shape.decays()),
-                                          .step_bias = of_steps.first(of_steps.size() / 2),
-                                          .skip = of_steps.last(of_steps.size() / 2)},
-                                         states, out);
-                     });
+    expected.add(c, before, [&](const auto& rows, std::span<double> out, std::vector<double>& states) {
+        reference::scan(shape,
+                        {.qk = rows(rows_in, stride),
+                         .v = rows(rows_in, stride),
+                         .steps = rows(steps_in, step_cols),
+                         .betas = rows(betas_in, heads),
+                         .qk_cols = stride,
+                         .v_cols = stride,
+                         .q_first = shape.q_channel(),
+                         .k_first = shape.k_channel(),
+                         .v_first = shape.v_channel(),
+                         .q_scale = double{q_scale},
+                         .k_scale = double{k_scale},
+                         .decay = std::span(numbers).first(shape.decays()),
+                         .step_bias = of_steps.first(of_steps.size() / 2),
+                         .skip = of_steps.last(of_steps.size() / 2)},
+                        states, out);
+    });
     if (steps.empty()) steps.resize(1);
     const vk::Buffer x_buffer = context.buffer_of<float>(x), steps_buffer = context.buffer_of<float>(steps),
                      betas_buffer = context.buffer_of<float>(betas),
@@ -291,15 +293,8 @@ void run_scan(CheckContext& context, const Case& c) {
                                      : "state space ",
                  c.text(), " heads ", heads, "/", shape.groups, shape.tiled ? " tiled" : "", " state ",
                  shape.key_dim, " x ", shape.value_dim),
-             before, expected, scan_variants, bounds_of(16 + 4 * std::sqrt(double(shape.key_dim))),
-             [&](OpContext& ops, const Matrix& out, const vk::View& step, const DeviceStates& states,
-                 const Pieces& pieces, const KernelVariant& variant) {
-                 args.out = out;
-                 args.step = step;
-                 args.states = states;
-                 args.pieces = pieces;
-                 record_scan(ops, args, variant);
-             });
+             before, expected, scan_variants, bounds_of(16 + 4 * std::sqrt(double(shape.key_dim))), args,
+             record_scan);
 }
 
 /// Of so many mixes; of the attention's row in the state or of the feed-forward's.
@@ -311,18 +306,11 @@ void run_shift(CheckContext& context, const Case& c, uint32_t mixes) {
                              shifts = random_floats(size_t(mixes) * width, context.seed + 1),
                              before = random_floats(c.pieces.size() * shape.state_floats(), context.seed + 2);
     const std::vector<double> shifts_in = doubles(shifts);
-    Expected expected{mixes * width, feed_forward ? shape.convolved_floats() + shape.scanned_floats() : 0,
-                      width};
-    size_t at = c.extra;
-    for (size_t i = 0; i < c.pieces.size(); ++i)
-        expected.add(c.pieces[i], std::span(before).subspan(i * shape.state_floats()),
-                     [&](std::span<double> out, std::vector<double>& remembered) {
-                         std::vector<double> rows;
-                         for (uint32_t t = 0; t < c.pieces[i].tokens; ++t, at += stride)
-                             rows.insert(rows.end(), x.begin() + std::ptrdiff_t(at),
-                                         x.begin() + std::ptrdiff_t(at + width));
-                         reference::shift(rows, shifts_in, remembered, out);
-                     });
+    Expected expected{mixes * width, feed_forward ? shape.fed_first() : 0, width};
+    const std::vector<double> x_in = packed(x, c.extra, width, stride);
+    expected.add(c, before, [&](const auto& rows, std::span<double> out, std::span<double> remembered) {
+        reference::shift(rows(x_in, width), shifts_in, remembered, out);
+    });
     const vk::Buffer x_buffer = context.buffer_of<float>(x), shifts_buffer = context.buffer_of<float>(shifts);
     ShiftArgs args{{x_buffer.view(), tokens, width, stride, c.extra},
                    {},
@@ -333,15 +321,7 @@ void run_shift(CheckContext& context, const Case& c, uint32_t mixes) {
                    {},
                    shape};
     run_case(context, "shift", c, cat(c.text(), " columns ", width, " x ", mixes), before, expected,
-             shift_variants, bounds_of(4),
-             [&](OpContext& ops, const Matrix& out, const vk::View& step, const DeviceStates& states,
-                 const Pieces& pieces, const KernelVariant& variant) {
-                 args.out = out;
-                 args.step = step;
-                 args.states = states;
-                 args.pieces = pieces;
-                 record_shift(ops, args, variant);
-             });
+             shift_variants, bounds_of(4), args, record_shift);
 }
 
 void run_wkv(CheckContext& context, const Case& c) {
@@ -354,26 +334,17 @@ void run_wkv(CheckContext& context, const Case& c) {
                              v = made(tokens, shape.width, 1), w = made(tokens, keys, 2),
                              rate = made(tokens, keys, 3), parameters = made(3, keys, 4),
                              before = random_floats(c.pieces.size() * shape.state_floats(), context.seed + 5);
-    std::vector<double> rk_in;
-    for (uint32_t t = 0; t < tokens; ++t)
-        for (uint32_t i = 0; i < 2 * keys; ++i) rk_in.push_back(double{rk[c.extra + size_t(t) * stride + i]});
+    const std::vector<double> rk_in = packed(rk, c.extra, 2 * keys, stride);
     const std::vector<double> v_in = doubles(v), w_in = doubles(w), rate_in = doubles(rate),
                               numbers = doubles(parameters);
     Expected expected{2 * shape.width, shape.convolved_floats(), shape.scanned_floats()};
-    size_t first = 0;
-    for (size_t i = 0; i < c.pieces.size(); first += c.pieces[i++].tokens)
-        expected.add(c.pieces[i], std::span(before).subspan(i * shape.state_floats()),
-                     [&](std::span<double> out, std::vector<double>& states) {
-                         const auto rows = [&](const std::vector<double>& all, uint32_t cols) {
-                             return std::span(all).subspan(first * cols, size_t(c.pieces[i].tokens) * cols);
-                         };
-                         const std::span<const double> all(numbers);
-                         reference::wkv(shape,
-                                        {rows(rk_in, 2 * keys), rows(v_in, shape.width), rows(w_in, keys),
-                                         rows(rate_in, keys), all.first(keys), all.subspan(keys, keys),
-                                         all.last(keys)},
-                                        states, out);
-                     });
+    expected.add(c, before, [&](const auto& rows, std::span<double> out, std::vector<double>& states) {
+        const std::span<const double> all(numbers);
+        reference::wkv(shape,
+                       {rows(rk_in, 2 * keys), rows(v_in, shape.width), rows(w_in, keys), rows(rate_in, keys),
+                        all.first(keys), all.subspan(keys, keys), all.last(keys)},
+                       states, out);
+    });
     const vk::Buffer rk_buffer = context.buffer_of<float>(rk), v_buffer = context.buffer_of<float>(v),
                      w_buffer = context.buffer_of<float>(w), rate_buffer = context.buffer_of<float>(rate),
                      parameters_buffer = context.buffer_of<float>(parameters);
@@ -394,15 +365,7 @@ void run_wkv(CheckContext& context, const Case& c) {
                   .pieces = {},
                   .shape = shape};
     run_case(context, "wkv", c, cat(c.text(), " heads ", shape.heads, " of ", shape.key_dim), before,
-             expected, wkv_variants, bounds_of(16 + 4 * std::sqrt(double(shape.key_dim))),
-             [&](OpContext& ops, const Matrix& out, const vk::View& step, const DeviceStates& states,
-                 const Pieces& pieces, const KernelVariant& variant) {
-                 args.out = out;
-                 args.step = step;
-                 args.states = states;
-                 args.pieces = pieces;
-                 record_wkv(ops, args, variant);
-             });
+             expected, wkv_variants, bounds_of(16 + 4 * std::sqrt(double(shape.key_dim))), args, record_wkv);
 }
 
 }  // namespace
