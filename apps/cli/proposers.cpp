@@ -32,10 +32,6 @@ void check_speculation_flags(const CLI::App& app) {
     check_company(app, {{"--draft-tokens", {"--lookup", "--mtp", "--draft"}}});
 }
 
-std::string speculation_flag(const SpeculationFlags& flags) {
-    return flags.lookup ? "--lookup" : flags.mtp ? "--mtp" : flags.draft.empty() ? "" : "--draft";
-}
-
 namespace {
 
 Common common_of_draft(const SpeculationFlags& flags, Common common) {

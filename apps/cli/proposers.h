@@ -30,9 +30,6 @@ void add_speculation_flags(CLI::App& app, SpeculationFlags& flags);
 /// Errors: bad_argument, for the length of guesses where nothing guesses.
 void check_speculation_flags(const CLI::App& app);
 
-/// The flag in use, "--draft"; empty: none.
-std::string speculation_flag(const SpeculationFlags& flags);
-
 /// Opens the model that guesses, if the flags name one, for `target`.
 void open_draft(SpeculationFlags& flags, const std::shared_ptr<const Model>& target, const Common& common);
 /// Makes the proposer that the flags ask for, beside the engine of the model itself.

@@ -71,6 +71,7 @@ void report(const Answer& answer, const std::vector<Beam>& beams, const Timing& 
 /// Errors: bad_argument, for flags that another makes mean nothing.
 void check_flags(const CLI::App& app, const RunOptions& options) {
     check_generation_flags(app);
+    for (const char* guesses : {"--lookup", "--mtp", "--draft"}) check_alone(app, {{guesses, {"--prompts"}}});
     if (options.beams == 1) return;
     // Nothing but the model's own probabilities, and its end, make the answer. --temp 0 says as much.
     std::vector<const char*> others{"--top-k",

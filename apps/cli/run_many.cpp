@@ -166,8 +166,6 @@ nlohmann::json logprobs_json(std::span<const TokenLogprobs> logprobs, const Toke
 
 int run_many(const ManyPrompts& prompts, const PromptForm& form, const GenerationFlags& flags,
              const Common& common) {
-    if (const std::string flag = speculation_flag(flags.speculation); !flag.empty())
-        fail(Status::bad_argument, "run", "expected ", flag, " without --prompts, got both");
     std::deque<Prompt> all = read_prompts(prompts.file);
     const std::shared_ptr<const Model> model = load_model(common);
     note_form(*model, form);

@@ -77,17 +77,17 @@ struct HttpServer::Impl {
     void embed(const Json& body, Response& out);
     /// What a template refuses is the client's to mend. Errors: bad_argument, and ChatTemplate's others.
     ChatPrompt rendered(Conversation& conversation) const;
-    using MakeReply =
-        std::function<std::unique_ptr<Reply>(const std::optional<ReplyForm>& form, size_t prompt_tokens)>;
+    using MakeReply = std::function<std::unique_ptr<Reply>(size_t prompt_tokens)>;
+    using MakeChatReply = std::function<std::unique_ptr<Reply>(const ReplyForm& form, size_t prompt_tokens)>;
     /// Answers what a chat's template makes of the request.
-    void converse(ChatRequest& request, const MakeReply& make_reply, Response& out);
+    void converse(ChatRequest& request, const MakeChatReply& make_reply, Response& out);
     ReplyNames names(const char* prefix) const {
         return {prefix + random_id(24), options.model, int64_t(std::time(nullptr))};
     }
     std::vector<TokenId> ids_of(const std::variant<std::string, std::vector<TokenId>>& prompt) const;
     /// Asks for answers to each prompt, and responds with them.
     void answer(const AnswerRequest& request, const std::vector<std::vector<TokenId>>& prompts,
-                const std::optional<ReplyForm>& form, const MakeReply& make_reply, Response& out);
+                const MakeReply& make_reply, Response& out);
 
     Engine& engine;
     const Model& model;
@@ -137,8 +137,7 @@ HttpServer::Impl::ids_of(const std::variant<std::string, std::vector<TokenId>>& 
 }
 
 void HttpServer::Impl::answer(const AnswerRequest& request, const std::vector<std::vector<TokenId>>& prompts,
-                              const std::optional<ReplyForm>& form, const MakeReply& make_reply,
-                              Response& out) {
+                              const MakeReply& make_reply, Response& out) {
     const Architecture& architecture = model.architecture;
     if (architecture.bidirectional() || !architecture.has_head)
         fail(Status::unsupported, "request", "expected a model that generates, got one that embeds (",
@@ -149,11 +148,16 @@ void HttpServer::Impl::answer(const AnswerRequest& request, const std::vector<st
         if (ids.size() > most)
             fail(Status::context_full, "request", "expected a prompt of at most ", most, " tokens, got ",
                  ids.size());
+    std::shared_ptr<const grammar::Program> format;
+    if (request.format) format = std::make_shared<const grammar::Program>(*request.format);
     std::vector<std::unique_ptr<Reply>> replies;
     std::vector<Question> questions;
     for (const std::vector<TokenId>& ids : prompts) {
-        replies.push_back(make_reply(form, ids.size()));
-        for (const GenerateOptions& each : request.answers) questions.push_back({ids, each});
+        replies.push_back(make_reply(ids.size()));
+        for (const GenerateOptions& each : request.answers) {
+            questions.push_back({ids, each});
+            if (format) questions.back().options.output_grammar = format;
+        }
     }
     const auto exchange = std::make_shared<Exchange>(std::move(replies), request.stream);
     queue.ask(std::move(questions), exchange->mailbox());
@@ -184,7 +188,7 @@ ChatPrompt HttpServer::Impl::rendered(Conversation& conversation) const try {
     throw Error(error.status() == Status::failed ? Status::bad_argument : error.status(), error.what());
 }
 
-void HttpServer::Impl::converse(ChatRequest& request, const MakeReply& make_reply, Response& out) {
+void HttpServer::Impl::converse(ChatRequest& request, const MakeChatReply& make_reply, Response& out) {
     if (model.chat_template.empty())
         fail(Status::unsupported, "request",
              "expected a model with a chat template, got one without (/v1/completions)");
@@ -197,31 +201,26 @@ void HttpServer::Impl::converse(ChatRequest& request, const MakeReply& make_repl
         }
         request.format = call_grammar(request.conversation.tools, request.must_call, form);
     }
-    std::shared_ptr<const grammar::Program> rules = request.answers.front().output_grammar;
-    if (form.opens_thought && (request.format || rules)) {
+    if (form.opens_thought && (request.format || request.answers.front().output_grammar)) {
         if (form.thought.special || !request.format)
             fail(Status::unsupported, "request",
                  "expected a format of the answer behind a prompt that begins no thought",
                  " (chat_template_kwargs: enable_thinking: false), got one that does");
         request.format = behind_thought(*std::move(request.format), form.thought.end);
     }
-    if (form.opens_thought || !request.must_call.empty())
-        rules = request.format ? std::make_shared<const grammar::Program>(*request.format) : nullptr;
-    for (GenerateOptions& each : request.answers) {
-        each.output_grammar = rules;
-        each.special_text = form.special();
-    }
+    for (GenerateOptions& each : request.answers) each.special_text = form.special();
     const std::vector<TokenId> ids = encode_prompt(*model.tokenizer, prompt);
     if (ids.empty())
         fail(Status::failed, "request", "expected the template to render something, got nothing");
-    answer(request, {ids}, form, make_reply, out);
+    answer(
+        request, {ids}, [&](size_t prompt_tokens) { return make_reply(form, prompt_tokens); }, out);
 }
 
 void HttpServer::Impl::chat(const Json& body, Response& out) {
     ChatRequest request = parse_chat(body, options.defaults, model.architecture.logits());
     converse(
         request,
-        [&](const std::optional<ReplyForm>& form, size_t prompt) {
+        [&](const ReplyForm& form, size_t prompt) {
             return std::make_unique<ChoicesReply>(names("chatcmpl-"), *model.tokenizer,
                                                   request.answers.size(), form, prompt, request.usage_at_end);
         },
@@ -232,8 +231,8 @@ void HttpServer::Impl::respond(const Json& body, Response& out) {
     ResponseRequest request = parse_response(body, options.defaults, model.architecture.logits());
     converse(
         request,
-        [&](const std::optional<ReplyForm>& form, size_t prompt) {
-            return std::make_unique<ResponseReply>(names("resp_"), *model.tokenizer, *form, prompt,
+        [&](const ReplyForm& form, size_t prompt) {
+            return std::make_unique<ResponseReply>(names("resp_"), *model.tokenizer, form, prompt,
                                                    std::move(request.shown));
         },
         out);
@@ -249,10 +248,10 @@ void HttpServer::Impl::complete(const Json& body, Response& out) {
     for (const auto& prompt : request.prompts) prompts.push_back(ids_of(prompt));
     const ReplyNames own = names("cmpl-");
     answer(
-        request, prompts, std::nullopt,
-        [&](const std::optional<ReplyForm>& form, size_t prompt) {
-            return std::make_unique<ChoicesReply>(own, *model.tokenizer, request.answers.size(), form, prompt,
-                                                  request.usage_at_end);
+        request, prompts,
+        [&](size_t prompt) {
+            return std::make_unique<ChoicesReply>(own, *model.tokenizer, request.answers.size(), std::nullopt,
+                                                  prompt, request.usage_at_end);
         },
         out);
 }

@@ -98,7 +98,6 @@ AnswerRequest read_answers(const Json& body, const AnswerDefaults& defaults, uin
     options.ignore_end = truth(body, "ignore_eos");
     options.logprobs = logprobs;
     request.format = answer_grammar(body);
-    if (request.format) options.output_grammar = std::make_shared<const grammar::Program>(*request.format);
     (void)sampler_state(options.sampling, {}, tokens);  // refuses what would fail later
 
     request.stream = truth(body, "stream");
@@ -162,7 +161,7 @@ void read_tools(const Json& body, ChatRequest& request) {
     else
         expected("tool_choice", "none, auto, required or a function", *choice);
     if (request.conversation.tools.is_null()) expected("tool_choice", "none, without tools", *choice);
-    if (request.answers.front().output_grammar)
+    if (request.format || request.answers.front().output_grammar)
         expected("tool_choice", "none or auto beside a format of the answer", *choice);
 }
 

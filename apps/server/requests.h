@@ -26,7 +26,7 @@ struct AnswerRequest {
     std::vector<GenerateOptions> answers;  // one for each that is wanted of a prompt
     bool stream = false;
     bool usage_at_end = false;               // of a stream
-    std::optional<grammar::Grammar> format;  // what their output_grammar is made of, if it is the request's
+    std::optional<grammar::Grammar> format;  // of them all, in place of their output_grammar
 };
 
 struct ChatRequest : AnswerRequest {
