@@ -1,7 +1,7 @@
 // Embeddings of texts: what pooling makes of hidden states, and what the model's dense layers make of that.
 #pragma once
 
-#include "model.h"
+#include "dense_layers.h"
 
 namespace scoria {
 
@@ -12,7 +12,7 @@ class Embedder {
     /// Reads the dense layers, if the model has any; keeps nothing else of it. Errors: bad_file.
     explicit Embedder(const Model& model);
     /// Of an embedding.
-    uint32_t size() const { return layers_.empty() ? hidden_ : layers_.back().rows; }
+    uint32_t size() const { return layers_.empty() ? hidden_ : layers_.size(); }
     /// hidden: [tokens, hidden] after the final norm. Returns [size()], of length 1 if `normalise`. Summed in
     /// double. Thread-safe.
     std::vector<float> embedding(std::span<const float> hidden, Pooling pooling, bool normalise) const;
@@ -21,14 +21,9 @@ class Embedder {
                                  bool normalise) const;
 
   private:
-    struct Layer {
-        uint32_t rows = 0;
-        std::vector<float> weight, bias;  // [rows, cols], [rows] or none
-        Activation activation = Activation::identity;
-    };
     uint32_t hidden_;
     bool encodes_;  // an encoder-decoder
-    std::vector<Layer> layers_;
+    DenseLayers layers_;
 };
 
 }  // namespace scoria

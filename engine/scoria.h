@@ -343,6 +343,13 @@ SCORIA_API scoria_status scoria_session_embed(scoria_session* session, const int
                                               const scoria_embed_options* options, float* vector,
                                               size_t capacity, size_t* size);
 
+/* How well a document answers a query, as a model made for ranking says (a cross-encoder; "unsupported" for
+ * others): greater for better, from 0 to 1 but where the model was made otherwise. Texts are UTF-8 without an
+ * end; what the model has no room for is cut from the longer one's end. Its sequence is forgotten before and
+ * after. */
+SCORIA_API scoria_status scoria_session_rank(scoria_session* session, const char* query, size_t query_length,
+                                             const char* document, size_t document_length, double* score);
+
 typedef struct scoria_logit_bias {
     int32_t token;
     float bias; /* added to the token's logit; -INFINITY bans it */

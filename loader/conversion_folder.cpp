@@ -3,6 +3,7 @@
 // so that nothing which GGUF cannot say is lost.
 #include "conversion_folder.h"
 
+#include "classifier.h"
 #include "conversion_families.h"
 #include "conversion_read_back.h"
 #include "fail.h"
@@ -74,6 +75,8 @@ class FolderSource final : public ConversionSource {
     void add_values(std::string name, std::vector<uint64_t> dimensions, std::vector<float> values);
     void add_buckets();
     void add_dense();
+    void add_classifier();
+    void add_whole(std::string name, const TensorView& view, bool vector);
     void fold_logit_scale();
     std::vector<float> floats_of(const TensorView& view) const;
     const Architecture& stack_of(WeightRef ref) const;
@@ -132,6 +135,7 @@ FolderSource::FolderSource(const fs::path& path, Model part)
     }
     add_weights();
     add_dense();
+    add_classifier();
     if (!model_.architecture.guesses_ahead()) check_read_back();
 }
 
@@ -236,9 +240,30 @@ void FolderSource::add_dense() {
             dense.activation != Activation::identity)
             fail(Status::unsupported, folder_.string(), "modules.json: GGUF's ", row_->architecture,
                  " cannot say what its Dense modules do");
-        const TensorView& weight = dense.weight;
-        tensors_.push_back({cat(dense_names[i], ".weight"), {weight.cols, weight.rows}, weight.type});
-        places_.push_back({.parts = {{&weight, weight.rows, Order::same}}, .values = {}});
+        add_whole(cat(dense_names[i], ".weight"), dense.weight, false);
+    }
+}
+
+void FolderSource::add_whole(std::string name, const TensorView& view, bool vector) {
+    tensors_.push_back({std::move(name), {view.cols}, view.type});
+    if (!vector) tensors_.back().dimensions.push_back(view.rows);
+    places_.push_back({.parts = {{&view, vector ? view.cols : view.rows, Order::same}}, .values = {}});
+}
+
+/// Of a model that ranks.
+void FolderSource::add_classifier() {
+    if (!model_.ranking) return;
+    const std::vector<Dense>& layers = model_.ranking->layers;
+    if (layers.empty()) cannot_say("LogitScore");
+    if (model_.ranking->pooling == Pooling::mean) cannot_say("classifier_pooling");
+    const ClassifierForm& form = gguf_classifier_form(*family_);
+    for (const Dense& layer : layers) {
+        const bool last = &layer == &layers.back();
+        if (!last && layer.activation != form.activation) cannot_say("the activation of its classifier");
+        const std::string name = last ? form.labels : form.dense;
+        add_whole(name + ".weight", layer.weight, false);
+        if (layer.bias) add_whole(name + ".bias", *layer.bias, true);
+        if (layer.norm) add_whole(cat(form.norm, ".weight"), *layer.norm, true);
     }
 }
 
@@ -503,9 +528,10 @@ void FolderSource::set_keys(GgufWriter& out) const {
     const Described described{model_.architecture, ropes_, feed_forward_, buckets_};
     set_shared_keys(described, keys);
     if (row_->keys != nullptr) row_->keys(described, keys);
+    constexpr uint32_t pooling[] = {1, 2, 3}, rank_pooling = 4;  // of Pooling: mean, first, last
+    if (model_.ranking) keys.set("pooling_type", rank_pooling);
     if (!row_->embeds) return;
-    constexpr uint32_t pooling[] = {1, 2, 3};  // of Pooling: mean, first, last
-    keys.set("pooling_type", pooling[static_cast<size_t>(model_.pooling)]);
+    if (!model_.ranking) keys.set("pooling_type", pooling[static_cast<size_t>(model_.pooling)]);
     for (size_t i = 0; i < model_.dense.size(); ++i) {
         keys.set(cat(dense_names[i], "_feat_in"), model_.dense[i].weight.cols);
         keys.set(cat(dense_names[i], "_feat_out"), model_.dense[i].weight.rows);

@@ -50,25 +50,37 @@ void read_prompts(const nlohmann::json& config, const char* where, EmbeddingText
              texts.usual);
 }
 
+/// Of sentence_bert_config.json, from its releases with rerankers of decoders on.
+void read_message_form(const nlohmann::json& config, EmbeddingTexts& texts) {
+    const auto at = [&](const char* pointer) {
+        const nlohmann::json::json_pointer place(pointer);
+        return config.contains(place) ? config.at(place) : nlohmann::json();
+    };
+    texts.pairs_as_messages = at("/modality_config/message").is_object();
+    texts.in_parts = at("/modality_config/message/format") == "structured";
+    texts.add_generation_prompt = at("/processing_kwargs/chat_template/add_generation_prompt") == true;
+}
+
 }  // namespace
+
+std::string EmbeddingTexts::prompt_text(const std::optional<std::string>& name) const {
+    const std::string& asked = name ? *name : usual;
+    if (asked.empty()) return {};
+    const auto found = prompts.find(asked);
+    if (found != prompts.end()) return found->second;
+    std::string known;
+    for (const auto& [each, ignored] : prompts) known += cat(known.empty() ? "" : ", ", each);
+    fail(Status::bad_argument, "prompt", "expected ",
+         known.empty() ? "none, as the model has no prompts" : "one of " + known, ", got ", asked);
+}
 
 std::string EmbeddingTexts::prepared(const std::string& text,
                                      const std::optional<std::string>& prompt) const {
-    const std::string& name = prompt ? *prompt : usual;
-    std::string whole = text;
-    if (!name.empty()) {
-        const auto found = prompts.find(name);
-        if (found == prompts.end()) {
-            std::string known;
-            for (const auto& [each, ignored] : prompts) known += cat(known.empty() ? "" : ", ", each);
-            fail(Status::bad_argument, "prompt", "expected ",
-                 known.empty() ? "none, as the model has no prompts" : "one of " + known, ", got ", name);
-        }
-        if (!pools_prompt && !found->second.empty())
-            fail(Status::unsupported, "1_Pooling/config.json",
-                 "include_prompt: expected true, as prompts are pooled with their texts");
-        whole = found->second + text;
-    }
+    const std::string before = prompt_text(prompt);
+    if (!pools_prompt && !before.empty())
+        fail(Status::unsupported, "1_Pooling/config.json",
+             "include_prompt: expected true, as prompts are pooled with their texts");
+    const std::string whole = before + text;
     if (!lowercase) return whole;
     std::vector<NormalizerStep> steps;
     steps.emplace_back(Lowercase{});
@@ -108,6 +120,7 @@ EmbeddingTexts read_embedding_texts(const fs::path& folder) {
         if (const nlohmann::json config = read_small(folder, name); !config.is_null()) {
             texts.lowercase = json_field(config, "do_lower_case", false, name);
             texts.most_tokens = read_most_tokens(config, "max_seq_length", name);
+            read_message_form(config, texts);
             break;
         }
     const char* tokens = "tokenizer_config.json";

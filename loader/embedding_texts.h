@@ -20,9 +20,13 @@ struct EmbeddingTexts {
     std::optional<uint32_t>
         most_tokens;          // what longer texts are cut to, the tokenizer's own tokens among them
     bool cuts_front = false;  // else their end is what goes
+    // A pair is a conversation of a query and a document, whose contents are texts or lists of parts.
+    bool pairs_as_messages = false, in_parts = false, add_generation_prompt = false;
 
-    /// The text with the prompt of that name, the usual one where there is none, or no prompt for "". Errors:
-    /// bad_argument, for a name that the model has not; unsupported, for a prompt whose tokens do not count.
+    /// The prompt of that name, the usual one where there is none, or no prompt for "". Errors: bad_argument,
+    /// for a name that the model has not.
+    std::string prompt_text(const std::optional<std::string>& name) const;
+    /// The text with that prompt in front. Errors: also unsupported, for a prompt whose tokens do not count.
     std::string prepared(const std::string& text, const std::optional<std::string>& prompt) const;
     struct Encoded {
         std::vector<TokenId> ids;

@@ -59,6 +59,8 @@ struct LayerNumber {
 };
 inline float& scale_of(Layer& layer) { return layer.scale; }
 
+struct ClassifierForm;
+
 struct Family {
     const char* name;                                   // model_type or general.architecture
     std::array<std::span<const TensorRow>, 7> tensors;  // of a role in several, the first that the file has
@@ -115,6 +117,9 @@ struct Family {
     bool recurs_alone = false;                         // no attention in any layer
 
     bool feeds = false;  // recurs_alone: there is a feed-forward all the same
+
+    const ClassifierForm* classifier =
+        nullptr;  // of its sequence classifiers; null: as all others of its kind
 
     Adjust adjust = nullptr;
 };

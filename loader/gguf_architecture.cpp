@@ -1,6 +1,7 @@
 // From a GGUF file's metadata to an Architecture: see gguf_families.h.
 #include "gguf_families.h"
 
+#include "classifier.h"
 #include "fail.h"
 #include "family_attention.h"
 #include "feature_draft.h"
@@ -151,9 +152,14 @@ void check_layers(const Settings& keys, const Catalog& catalog, const Architectu
     }
 }
 
+constexpr uint32_t rank_pooling = 4;  // of rerankers, which say nothing of embeddings
+uint32_t pooling_type(const Settings& keys, const Architecture& architecture) {
+    return keys.size("pooling_type", rank_pooling, architecture.bidirectional() ? 1 : 3, 0);
+}
 Pooling read_pooling(const Settings& keys, const Architecture& architecture) {
-    constexpr Pooling kinds[] = {Pooling::mean, Pooling::mean, Pooling::first, Pooling::last};  // 0: none
-    return kinds[keys.size("pooling_type", std::size(kinds) - 1, architecture.bidirectional() ? 1 : 3, 0)];
+    const Pooling usual = architecture.bidirectional() ? Pooling::mean : Pooling::last;
+    const Pooling kinds[] = {Pooling::mean, Pooling::mean, Pooling::first, Pooling::last, usual};  // 0: none
+    return kinds[pooling_type(keys, architecture)];
 }
 
 /// What sentence-transformers put behind pooling, which the tensors tell.
@@ -232,6 +238,11 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors, Mo
     check_layers(keys, catalog, architecture);
     model.pooling = read_pooling(keys, architecture);
     model.dense = read_dense(keys, catalog, architecture.output_width());
+    if (pooling_type(keys, architecture) == rank_pooling) {
+        const std::string* const form = gguf.metadata.text("tokenizer.chat_template.rerank");
+        model.ranking = take_gguf_classifier(family, keys, catalog, architecture, form ? *form : "");
+        architecture.has_head = false;
+    }
     assign_ropes(family, keys, architecture);
     Family biases = family;  // which no key tells: a file has them, or not
     for (Bias* bias : {&biases.qkv_bias, &biases.o_bias, &biases.feed_forward_bias})

@@ -3,7 +3,7 @@
 
 #include "families.h"
 #include "gguf.h"
-#include "pooling.h"
+#include "ranking.h"
 
 namespace scoria {
 
@@ -11,6 +11,7 @@ struct ReadModel {
     Architecture architecture;
     Pooling pooling = Pooling::mean;
     std::vector<Dense> dense;
+    std::optional<Ranking> ranking;
     BoundWeights bound;
     std::vector<Scales> scales;  // of the recipes
     std::vector<TensorView> unused;

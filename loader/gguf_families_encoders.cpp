@@ -2,6 +2,7 @@
 // sides, T5.
 #include "gguf_families.h"
 
+#include "classifier.h"
 #include "fail.h"
 #include "family_parts.h"
 
@@ -156,6 +157,8 @@ Family bert_like(Family family) {
 
 std::span<const Family> gguf_encoder_families() {
     static constexpr Routing plain_experts{};
+    static constexpr ClassifierForm modern_classifier{
+        .dense = "cls", .norm = "cls.norm", .labels = "cls.output", .activation = Activation::gelu};
     static const Family families[] = {
         bert_like({.name = "bert",
                    .tensors = {bert, gguf::common},
@@ -195,6 +198,7 @@ std::span<const Family> gguf_encoder_families() {
          .window = {WindowRule::Layers::all},
          .activation = Activation::gelu,
          .embedding_norm = true,
+         .classifier = &modern_classifier,
          .adjust = adjust_modern_bert},
         {.name = "neo-bert",
          .tensors = {neo_bert, gguf::fused_gate_up, gguf::common},

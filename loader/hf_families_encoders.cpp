@@ -1,6 +1,7 @@
 // Encoders: BERT and its kin, with or without the head of a masked language model. One row per family.
 #include "hf_families.h"
 
+#include "classifier.h"
 #include "fail.h"
 #include "family_parts.h"
 
@@ -359,6 +360,20 @@ void adjust_longformer(Reading& r) {
     r.settings.understood("onnx_export");
 }
 
+constexpr ClassifierForm pooler{.dense = "bert.pooler.dense", .labels = "classifier"},
+    albert_pooler{.dense = "albert.pooler", .labels = "classifier"},
+    own_dense{.dense = "classifier.dense", .labels = "classifier.out_proj"},
+    own_dense_gelu{
+        .dense = "classifier.dense", .labels = "classifier.out_proj", .activation = Activation::gelu},
+    own_dense_as_layers{.dense = "classifier.dense", .labels = "classifier.out_proj", .activation = {}},
+    own_dense_relu{.dense = "pre_classifier", .labels = "classifier", .activation = Activation::relu};
+
+/// The same with such a classifier.
+Family classified(Family family, const ClassifierForm& form) {
+    family.classifier = &form;
+    return family;
+}
+
 Family bert_like(const char* name, std::span<const TensorRow> rows, std::span<const TensorRow> head,
                  const char* prefix, Adjust adjust) {
     return {.name = name,
@@ -377,12 +392,19 @@ Family bert_like(const char* name, std::span<const TensorRow> rows, std::span<co
             .positions = true,
             .embedding_norm = true,
             .output_bias = if_present,
+            .classifier = &pooler,
             .adjust = adjust};
+}
+
+/// RoBERTa's line, whose classifiers have a layer of their own.
+Family roberta_like(const char* name, std::span<const TensorRow> rows, const char* prefix, Adjust adjust) {
+    return classified(bert_like(name, rows, lm_head_rows, prefix, adjust), own_dense);
 }
 
 Family albert() {
     Family family = bert_like("albert", albert_rows, albert_head_rows, "albert.", adjust_albert);
     family.activation = Activation::gelu_tanh;
+    family.classifier = &albert_pooler;
     return family;
 }
 
@@ -390,6 +412,7 @@ Family distilbert() {
     Family family =
         bert_like("distilbert", distilbert_rows, distilbert_head_rows, "distilbert.", adjust_distilbert);
     family.epsilon = 1e-12;
+    family.classifier = &own_dense_relu;
     return family;
 }
 
@@ -443,24 +466,25 @@ void use_global_tokens(const Settings& settings, Architecture& encoder) {
 std::span<const Family> encoder_families() {
     static const Family families[] = {
         bert_like("bert", bert_rows, bert_head_rows, "bert.", adjust_bert),
-        bert_like("roberta", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
-        bert_like("xlm-roberta", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
-        bert_like("camembert", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
-        bert_like("data2vec-text", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
-        norms_before(
-            bert_like("roberta-prelayernorm", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
-            roberta_pre_rows, true),
-        norms_before(bert_like("xlm-roberta-xl", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
+        roberta_like("roberta", roberta_rows, "roberta.", adjust_roberta),
+        roberta_like("xlm-roberta", roberta_rows, "roberta.", adjust_roberta),
+        roberta_like("camembert", roberta_rows, "roberta.", adjust_roberta),
+        roberta_like("data2vec-text", roberta_rows, "roberta.", adjust_roberta),
+        norms_before(roberta_like("roberta-prelayernorm", roberta_rows, "roberta.", adjust_roberta),
+                     roberta_pre_rows, true),
+        norms_before(roberta_like("xlm-roberta-xl", roberta_rows, "roberta.", adjust_roberta),
                      roberta_pre_rows, false),
         bert_like("ernie", bert_rows, bert_head_rows, "bert.", adjust_ernie),
         norms_before(bert_like("megatron-bert", bert_rows, bert_head_rows, "bert.", adjust_bert),
                      megatron_bert_rows, false),
-        roformer_like(bert_like("roformer", bert_rows, bert_head_rows, "bert.", adjust_roformer)),
-        bert_like("electra", bert_rows, electra_head_rows, "bert.", adjust_electra),
+        classified(roformer_like(bert_like("roformer", bert_rows, bert_head_rows, "bert.", adjust_roformer)),
+                   own_dense_as_layers),
+        classified(bert_like("electra", bert_rows, electra_head_rows, "bert.", adjust_electra),
+                   own_dense_gelu),
         albert(),
         distilbert(),
-        bert_like("mpnet", mpnet_rows, lm_head_rows, "mpnet.", adjust_mpnet),
-        bert_like("longformer", longformer_rows, lm_head_rows, "longformer.", adjust_longformer),
+        roberta_like("mpnet", mpnet_rows, "mpnet.", adjust_mpnet),
+        roberta_like("longformer", longformer_rows, "longformer.", adjust_longformer),
         {.name = "jina_bert_v2",
          .tensors = {bert_rows, jina_bert_v2_rows, bert_head_rows},
          .prefix = "bert.",
@@ -474,6 +498,7 @@ std::span<const Family> encoder_families() {
          .feed_forward_bias = if_present,
          .embedding_norm = true,
          .output_bias = if_present,
+         .classifier = &pooler,
          .adjust = adjust_jina_bert_v2},
         {.name = "jina_embeddings_v3",
          .tensors = {jina_v3_rows, lm_head_rows},
@@ -490,6 +515,7 @@ std::span<const Family> encoder_families() {
          .feed_forward_bias = biased,
          .embedding_norm = true,
          .output_bias = if_present,
+         .classifier = &own_dense,
          .adjust = adjust_jina_v3},
     };
     return families;

@@ -1,6 +1,7 @@
 // Encoders whose heads rotate, and the decoder of the same kind. One row per family.
 #include "hf_families.h"
 
+#include "classifier.h"
 #include "fail.h"
 #include "family_parts.h"
 
@@ -173,7 +174,16 @@ void adjust_modernbert_decoder(Reading& r) {
     r.settings.understood("sliding_window");
 }
 
-Family modernbert(const char* name, decltype(Family::tensors) tensors, Adjust adjust) {
+constexpr ClassifierForm modernbert_classifier{.dense = "head.dense",
+                                               .norm = "head.norm",
+                                               .labels = "classifier",
+                                               .activation = Activation::gelu,
+                                               .pooling = "classifier_pooling"},
+    modernbert_decoder_classifier{
+        .dense = "head.dense", .norm = "head.norm", .labels = "classifier", .activation = Activation::gelu};
+
+Family modernbert(const char* name, decltype(Family::tensors) tensors, const ClassifierForm& classifier,
+                  Adjust adjust) {
     return {.name = name,
             .tensors = tensors,
             .prefix = "model.",
@@ -187,6 +197,7 @@ Family modernbert(const char* name, decltype(Family::tensors) tensors, Adjust ad
             .feed_forward_bias = mlp_bias,
             .embedding_norm = true,
             .output_bias = if_present,
+            .classifier = &classifier,
             .adjust = adjust};
 }
 
@@ -224,9 +235,9 @@ std::span<const Family> rotary_encoder_families() {
          .embedding_norm = true,
          .output_bias = if_present,
          .adjust = adjust_nomic_bert},
-        modernbert("modernbert", {modernbert_rows}, adjust_modernbert),
+        modernbert("modernbert", {modernbert_rows}, modernbert_classifier, adjust_modernbert),
         modernbert("modernbert-decoder", {modernbert_decoder_rows, modernbert_rows},
-                   adjust_modernbert_decoder),
+                   modernbert_decoder_classifier, adjust_modernbert_decoder),
     };
     return families;
 }

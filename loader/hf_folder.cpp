@@ -1,6 +1,7 @@
 // See hf_folder.h.
 #include "hf_folder.h"
 
+#include "classifier.h"
 #include "fail.h"
 #include "family_attention.h"
 #include "feature_draft.h"
@@ -136,6 +137,7 @@ bool are_equal(const StoredTensor& a, const StoredTensor& b, const GatheredTenso
 struct ConfiguredModel {
     Architecture architecture;
     BoundWeights bound;
+    std::optional<Ranking> ranking;
 };
 
 ConfiguredModel read_model(const Settings& config, Catalog& catalog, const GatheredTensors& tensors,
@@ -145,7 +147,7 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
     config.refuse(std::array{"compression_config"});
     // Of a model that was saved without its head all names lack what the one with it has in front.
     const bool bare = catalog.set_prefix(*family.prefix != 0 ? family.prefix : "model.");
-    ConfiguredModel model{describe(family, config), {}};
+    ConfiguredModel model{describe(family, config), {}, {}};
     Architecture& architecture = model.architecture;
     architecture.vocab = config.size(Field::vocab, most_size);
     architecture.context =
@@ -178,6 +180,11 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
                       !(decides && output && table && !are_equal(*output, *table, tensors));
     architecture.tied_embeddings = !architecture.two_streams && (family.output_decides ? !has_output : tied);
     if (bare && !has_output && (!tied || architecture.bidirectional())) architecture.has_head = false;
+    model.ranking = take_classifier(family, config, catalog, architecture);
+    if (model.ranking && !has_output) {
+        architecture.has_head = architecture.head_transform = false;
+        architecture.tied_embeddings = true;
+    }
     config.refuse_unknown(is_harmless_field);
     if (part == ModelPart::ahead) set_ahead(catalog, architecture);
     model.bound = bind_weights(architecture, with_rows_ahead(family.tensors), family.encoder_tensors,
@@ -223,6 +230,37 @@ void check_dense(const EmbeddingModules& modules, uint32_t features) {
                  module.in);
         features = module.out;
     }
+}
+
+/// Of a decoder with sentence-transformers' LogitScore behind it.
+void rank_by_answers(const std::vector<TokenId>& answers, Model& model) {
+    if (answers.empty()) return;
+    for (const TokenId token : answers)
+        if (uint32_t(token) >= model.architecture.logits() || !model.architecture.has_head)
+            fail(Status::bad_file, "modules.json", "LogitScore: expected tokens that have logits, got ",
+                 token);
+    model.ranking = Ranking{.tokens = answers, .odds = answers.size() == 2};
+}
+
+/// What sentence-transformers puts behind scores: by its newest file, and where older ones had it.
+bool ranks_by_logistic(const nlohmann::json& config, const fs::path& folder) {
+    constexpr const char* newest = "config_sentence_transformers.json";
+    nlohmann::json name;
+    if (fs::exists(folder / newest)) {
+        const nlohmann::json own = parse_json(read_file((folder / newest).string(), most_json_bytes), newest);
+        if (own.is_object()) name = own.value("activation_fn", name);
+    }
+    if (const auto own = config.find("sentence_transformers");
+        name.is_null() && own != config.end() && own->is_object())
+        name = own->value("activation_fn", name);
+    if (name.is_null()) name = config.value("sbert_ce_default_activation_function", name);
+    if (name.is_null()) return true;
+    const std::string whole = name.is_string() ? name.get<std::string>() : name.dump();
+    if (whole.ends_with(".Sigmoid")) return true;
+    if (!whole.ends_with(".Identity"))
+        fail(Status::unsupported, folder.filename().string(),
+             "activation_fn: expected Sigmoid or Identity, got ", whole.substr(0, 80));
+    return false;
 }
 
 /// tokenizer_config.json's chat_template: a text, or a list of {name, template}, of which "default" is meant.
@@ -379,6 +417,9 @@ Model open_hugging_face_model(const fs::path& path, Reads reads, Floats8 floats8
         modules.pooling.value_or(model.architecture.bidirectional() ? Pooling::mean : Pooling::last);
     check_dense(modules, model.architecture.output_width());
     model.dense = std::move(dense);
+    model.ranking = std::move(read.ranking);
+    rank_by_answers(modules.answers, model);
+    if (model.ranking) model.ranking->logistic = ranks_by_logistic(json, folder);
     model.metadata_json = json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
     return model;
 }

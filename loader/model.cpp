@@ -66,6 +66,7 @@ Model open_parts(const std::filesystem::path& path, Reads reads, Floats8 floats8
     model.architecture = std::move(read.architecture);
     model.pooling = read.pooling;
     model.dense = std::move(read.dense);
+    model.ranking = std::move(read.ranking);
     model.weights = std::move(read.bound.weights);
     model.unused = std::move(read.unused);
     model.layers_ahead = read.layers_ahead;

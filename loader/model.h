@@ -5,7 +5,7 @@
 #include "architecture.h"
 #include "chat_template.h"
 #include "file.h"
-#include "pooling.h"
+#include "ranking.h"
 #include "tokenizer/tokenizer.h"
 
 #include <filesystem>
@@ -43,6 +43,7 @@ struct Model {
     std::string tokenizer_problem;               // why tokenizer is null, for people
     Pooling pooling = Pooling::mean;             // of embeddings
     std::vector<Dense> dense;                    // behind it
+    std::optional<Ranking> ranking;              // of models made for it
     ChatTemplate chat_template;                  // empty() if the file has none
     std::string metadata_json;  // the file's own metadata as a JSON object (long arrays cut), for `inspect`
 };

@@ -89,6 +89,22 @@ EmbeddingModules::Dense read_dense(const fs::path& folder, const std::string& pa
     return dense;
 }
 
+/// Of LogitScore: of "yes" and, where there is one, of "no".
+std::vector<int32_t> read_answers(const fs::path& folder, const std::string& path) {
+    const std::string where = path + "/config.json";
+    const nlohmann::json config = parse_json(read_small(folder, where), where);
+    constexpr uint32_t none = INT32_MAX;
+    std::vector<int32_t> tokens;
+    for (const char* key : {"true_token_id", "false_token_id"}) {
+        const uint32_t token = json_field(config, key, none, where);
+        if (token < none)
+            tokens.push_back(int32_t(token));
+        else if (tokens.empty() || token > none)
+            fail(Status::bad_file, where, key, ": expected the id of a token");
+    }
+    return tokens;
+}
+
 }  // namespace
 
 EmbeddingModules read_embedding_modules(const fs::path& folder) {
@@ -109,6 +125,8 @@ EmbeddingModules read_embedding_modules(const fs::path& folder) {
         if (type == "Pooling") {
             if (std::exchange(pools, true)) fail(Status::unsupported, where, "expected one Pooling");
             modules.pooling = read_pooling(folder, path + "/config.json");
+        } else if (type == "LogitScore") {
+            modules.answers = read_answers(folder, path);
         } else if (type == "Dense" && pools) {
             modules.dense.push_back(read_dense(folder, path));
         } else if (type != "Transformer" && type != "Normalize") {

@@ -18,11 +18,14 @@ enum class Pooling : uint8_t {
     last,   // of decoders
 };
 
-/// What an embedding goes through behind pooling: activation(W x + b).
+/// What an embedding goes through behind pooling, and what a classifier is: activation(W x + b), then a layer
+/// norm.
 struct Dense {
     TensorView weight;
     std::optional<TensorView> bias;  // [1, rows of weight]
     Activation activation = Activation::identity;
+    std::optional<TensorView> norm;  // likewise; its bias is none
+    double epsilon = 0;              // of the norm
 };
 
 /// The modules of a sentence-transformers folder behind its model.
@@ -35,6 +38,7 @@ struct EmbeddingModules {
         Activation activation = Activation::identity;
     };
     std::vector<Dense> dense;
+    std::vector<int32_t> answers;  // of LogitScore: the tokens of yes and, if there is one, of no
 };
 /// By modules.json; without it by 1_Pooling/config.json, and nothing without that. Errors: bad_file,
 /// unsupported (another module, a pooling that is none of these, or several).

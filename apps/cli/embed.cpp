@@ -9,8 +9,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <sstream>
-
 namespace scoria::cli {
 namespace {
 
@@ -21,24 +19,8 @@ struct EmbedOptions {
     bool raw = false, truncate = false;
 };
 
-std::vector<std::string> texts_of(const EmbedOptions& options) {
-    std::vector<std::string> texts = options.texts;
-    for (std::string& text : texts)
-        if (text == "-") text = read_text("-");
-    if (!options.file.empty()) {
-        std::istringstream lines(without_mark(prompt_text("embed", "", options.file)));
-        for (std::string line; std::getline(lines, line);) {
-            if (line.ends_with('\r')) line.pop_back();
-            texts.push_back(line);
-        }
-    }
-    if (texts.empty())
-        fail(Status::bad_argument, "embed", "expected -p TEXT or -f FILE with a text per line");
-    return texts;
-}
-
 int embed(const EmbedOptions& options, const Common& common) {
-    const std::vector<std::string> texts = texts_of(options);
+    const std::vector<std::string> texts = listed_texts("embed", options.texts, options.file);
     const std::shared_ptr<const Model> model = load_model(common);
     const Tokenizer& tokenizer = tokenizer_of(*model);
     Pooling pooling = model->pooling;

@@ -1,6 +1,8 @@
 // Checked stdout, stderr notes, and texts given by flag, file or pipe.
 #include "io.h"
 
+#include <sstream>
+
 #include "console.h"
 #include "fail.h"
 #include "file.h"
@@ -84,6 +86,21 @@ std::string prompt_text(std::string_view verb, const std::string& text, const st
     if (text.empty() && is_terminal(stdin))
         fail(Status::bad_argument, verb, "expected -p TEXT, -f FILE or text on stdin, got none");
     return read_text("-");
+}
+
+std::vector<std::string> listed_texts(std::string_view verb, std::vector<std::string> texts,
+                                      const std::string& file) {
+    for (std::string& text : texts)
+        if (text == "-") text = read_text("-");
+    if (!file.empty()) {
+        std::istringstream lines(without_mark(prompt_text(verb, "", file)));
+        for (std::string line; std::getline(lines, line);) {
+            if (line.ends_with('\r')) line.pop_back();
+            texts.push_back(line);
+        }
+    }
+    if (texts.empty()) fail(Status::bad_argument, verb, "expected -p TEXT or -f FILE with a text per line");
+    return texts;
 }
 
 std::string fixed(double value, int digits) {

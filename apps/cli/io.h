@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace scoria::cli {
 
@@ -40,6 +41,11 @@ std::string environment(const char* name);
 /// The text of `-p TEXT` ("-": stdin) or `-f FILE`; with neither, stdin if it is piped.
 /// Errors: bad_argument when there is no text to be had.
 std::string prompt_text(std::string_view verb, const std::string& text, const std::string& file);
+
+/// Texts given one by one ("-": stdin), then those of a file with one a line, if one is named. Errors:
+/// bad_argument, where there are none.
+std::vector<std::string> listed_texts(std::string_view verb, std::vector<std::string> texts,
+                                      const std::string& file);
 
 std::string fixed(double value, int digits);  // 12.30
 std::string scientific(double value);         // 1.2e-07

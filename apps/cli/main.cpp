@@ -38,6 +38,7 @@ constexpr Verb verbs[] = {
     {"detokenize", "token ids to text", define_detokenize},
     {"template", "messages rendered by the model's chat template", define_template},
     {"embed", "sentence embeddings", define_embed},
+    {"rank", "documents by how well they answer a query", define_rank},
     {"forward", "logits and hidden states of a token sequence, as safetensors", define_forward},
     {"perplexity", "how well a model predicts a text", define_perplexity},
     {"quantize", "rewrite a model in another type: smaller, or for exchange", define_quantize},

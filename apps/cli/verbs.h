@@ -34,6 +34,7 @@ Action define_tokenize(CLI::App& app, const Common& common);
 Action define_detokenize(CLI::App& app, const Common& common);
 Action define_template(CLI::App& app, const Common& common);
 Action define_embed(CLI::App& app, const Common& common);
+Action define_rank(CLI::App& app, const Common& common);
 Action define_forward(CLI::App& app, const Common& common);
 Action define_perplexity(CLI::App& app, const Common& common);
 Action define_convert(CLI::App& app, const Common& common);

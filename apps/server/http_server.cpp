@@ -8,6 +8,7 @@
 #include "fail.h"
 #include "page.h"
 #include "pictures/picture.h"
+#include "ranker.h"
 #include "responses.h"
 
 #include <httplib.h>
@@ -63,7 +64,8 @@ static_assert(std::endian::native == std::endian::little);
 struct HttpServer::Impl {
     Impl(Engine& own_engine, ServerOptions own_options)
         : engine(own_engine), model(engine.model()), options(std::move(own_options)),
-          queue(engine, options.most_waiting, metrics), embedder(model), texts(embedding_texts_of(model)) {}
+          queue(engine, options.most_waiting, metrics), embedder(model), texts(embedding_texts_of(model)),
+          ranker(model) {}
 
     void route();
     void answer_error(const ErrorForm& form, std::string_view what, Response& out);
@@ -75,6 +77,7 @@ struct HttpServer::Impl {
     void respond(const Json& body, Response& out);
     void complete(const Json& body, Response& out);
     void embed(const Json& body, Response& out);
+    void rank(const Json& body, Response& out);
     /// What a template refuses is the client's to mend. Errors: bad_argument, and ChatTemplate's others.
     ChatPrompt rendered(Conversation& conversation) const;
     using MakeReply = std::function<std::unique_ptr<Reply>(size_t prompt_tokens)>;
@@ -98,6 +101,7 @@ struct HttpServer::Impl {
     AnswerQueue queue;
     const Embedder embedder;
     const EmbeddingTexts texts;
+    const Ranker ranker;
     int port = 0;
 };
 
@@ -291,6 +295,32 @@ void HttpServer::Impl::embed(const Json& body, Response& out) {
                     "application/json");
 }
 
+void HttpServer::Impl::rank(const Json& body, Response& out) {
+    const RankRequest request = parse_rank(body);
+    ranker.check();
+    std::vector<double> scores;
+    size_t tokens = 0;
+    for (const std::string& document : request.documents)
+        queue.run([&](Engine& free_engine) {
+            Session session(free_engine);
+            const Ranker::Score found = ranker.score(session, request.query, document, request.prompt_name);
+            scores.push_back(found.score);
+            tokens += found.tokens;
+        });
+    Json results = Json::array();
+    for (const size_t index : ranked(scores, request.top)) {
+        results.push_back({{"index", index}, {"relevance_score", scores[index]}});
+        if (request.returns_documents) results.back()["document"] = {{"text", request.documents[index]}};
+    }
+    metrics.prompt_tokens += tokens;
+    metrics.count(Outcome::answered);
+    out.set_content(json_text(Json{{"model", options.model},
+                                   {"object", "list"},
+                                   {"results", std::move(results)},
+                                   {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}}),
+                    "application/json");
+}
+
 void HttpServer::Impl::models(const Request& in, Response& out) {
     const Json own{{"id", options.model},
                    {"object", "model"},
@@ -366,10 +396,9 @@ void HttpServer::Impl::route() {
     http.Get("/v1/models", [this](const Request& in, Response& out) { models(in, out); });
     http.Get("/v1/models/(.+)", [this](const Request& in, Response& out) { models(in, out); });
     constexpr std::pair<const char*, void (Impl::*)(const Json&, Response&)> posts[] = {
-        {"/v1/chat/completions", &Impl::chat},
-        {"/v1/responses", &Impl::respond},
-        {"/v1/completions", &Impl::complete},
-        {"/v1/embeddings", &Impl::embed},
+        {"/v1/chat/completions", &Impl::chat}, {"/v1/responses", &Impl::respond},
+        {"/v1/completions", &Impl::complete},  {"/v1/embeddings", &Impl::embed},
+        {"/v1/rerank", &Impl::rank},           {"/rerank", &Impl::rank},
     };
     for (const auto& [path, handler] : posts)
         http.Post(path, [this, handler = handler](const Request& in, Response& out) {

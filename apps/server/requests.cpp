@@ -254,6 +254,22 @@ EmbeddingRequest parse_embedding(const Json& body) {
     return request;
 }
 
+RankRequest parse_rank(const Json& body) {
+    RankRequest request;
+    const Json* const query = field(body, "query");
+    const Json* const documents = field(body, "documents");
+    request.query = text("query", query ? *query : Json());
+    if (!documents || !documents->is_array() || documents->empty())
+        expected("documents", "an array with a text", documents ? *documents : Json());
+    for (const Json& document : *documents)
+        request.documents.push_back(text(
+            "documents", document.is_object() && document.contains("text") ? document["text"] : document));
+    if (const Json* value = field(body, "top_n")) request.top = whole("top_n", *value, 1, UINT32_MAX);
+    request.returns_documents = truth(body, "return_documents");
+    if (const Json* value = field(body, "prompt_name")) request.prompt_name = text("prompt_name", *value);
+    return request;
+}
+
 grammar::Grammar call_grammar(const Json& tools, const std::string& name, const ReplyForm& form) {
     if (form.call.begin.empty() && !form.bare_calls)
         fail(Status::unsupported, "request",

@@ -47,9 +47,19 @@ struct EmbeddingRequest {
 
 /// Errors: bad_argument, bad_file where it is no JSON; unsupported.
 Json parse_body(const std::string& body);
+/// As Jina's and Cohere's APIs have it, and others after them.
+struct RankRequest {
+    std::string query;
+    std::vector<std::string> documents;
+    size_t top = 0;  // the best so many alone; 0: all
+    bool returns_documents = false;
+    std::optional<std::string> prompt_name;
+};
+
 ChatRequest parse_chat(const Json& body, const AnswerDefaults& defaults, uint32_t tokens);
 CompletionRequest parse_completion(const Json& body, const AnswerDefaults& defaults, uint32_t tokens);
 EmbeddingRequest parse_embedding(const Json& body);
+RankRequest parse_rank(const Json& body);
 
 /// The grammar of a text that calls one of the conversation's functions in this form: the one of that name,
 /// or any for "*". Errors: bad_argument; unsupported.

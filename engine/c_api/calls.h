@@ -46,6 +46,13 @@ inline void require(bool condition, std::string_view what) {
     if (!condition) fail(Status::bad_argument, "scoria.h", "expected ", what);
 }
 
+/// Errors: bad_argument.
+inline std::string_view text_of(const char* text, size_t bytes) {
+    require(text || !bytes, "a text, got NULL");
+    require(bytes <= PTRDIFF_MAX, "fewer bytes");
+    return {text, bytes};
+}
+
 /// Larger structs than any version of this interface will have: what is beyond is no size.
 inline constexpr size_t largest_struct = 4096;
 

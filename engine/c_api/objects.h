@@ -4,6 +4,7 @@
 #include "batcher.h"
 #include "calls.h"
 #include "embedding.h"
+#include "ranker.h"
 #include "scoria_vulkan.h"
 #include "session.h"
 #include "speculation.h"
@@ -14,13 +15,14 @@ namespace scoria::c_api {
 
 struct EngineObject {
     EngineObject(std::shared_ptr<const Model> of, const EngineOptions& options)
-        : model(std::move(of)), engine(model, options), embedder(*model),
+        : model(std::move(of)), engine(model, options), embedder(*model), ranker(*model),
           tokenizer_kind(model->tokenizer ? model->tokenizer->kind() : ""),
           device_name(engine.device().caps().name), driver_name(engine.device().caps().driver_name) {}
 
     std::shared_ptr<const Model> model;
     Engine engine;
     Embedder embedder;
+    Ranker ranker;
     // Handed out as pointers; a device that was lost is another object afterwards.
     std::string tokenizer_kind, device_name, driver_name;
     std::atomic<int64_t> users{0};  // calls that run, sessions and batches; -1: destroyed

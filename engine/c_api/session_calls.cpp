@@ -26,6 +26,12 @@ void replace(SessionObject& object, std::span<const TokenId> ids) {
     if (!ids.empty()) object.session.append(ids.subspan(kept), &object.cancel);
 }
 
+struct Forgotten {  // the sequence before and, also where something fails, the one of now
+    Session& session;
+    explicit Forgotten(Session& its) : session(its) { session.truncate(0); }
+    ~Forgotten() { session.truncate(0); }
+};
+
 std::vector<float> embedding(SessionObject& object, std::span<const TokenId> ids,
                              const scoria_embed_options& options) {
     const Model& model = *object.owner->model;
@@ -33,11 +39,7 @@ std::vector<float> embedding(SessionObject& object, std::span<const TokenId> ids
     constexpr Pooling poolings[] = {Pooling::mean, Pooling::first, Pooling::last};
     const Pooling pooling =
         options.pooling == SCORIA_POOL_BY_MODEL ? model.pooling : poolings[options.pooling - 1];
-    struct Forgotten {  // the sequence before and, also where it fails, this one
-        Session& session;
-        explicit Forgotten(Session& its) : session(its) { session.truncate(0); }
-        ~Forgotten() { session.truncate(0); }
-    } const forgotten{object.session};
+    const Forgotten forgotten(object.session);
     return object.owner->embedder.embedding(object.session, ids, pooling, options.raw == 0);
 }
 
@@ -179,5 +181,16 @@ scoria_status scoria_session_embed(scoria_session* session, const int32_t* ids, 
                 "a pooling from 0 to 3, a raw of 0 or 1");
         const std::vector<float> all = embedding(*use.operator->(), ids_of(ids, count), options);
         give_array(all.data(), all.size(), vector, capacity, size);
+    });
+}
+
+scoria_status scoria_session_rank(scoria_session* session, const char* query, size_t query_length,
+                                  const char* document, size_t document_length, double* score) {
+    return guarded([&] {
+        const SessionUse use(session);
+        require(score != nullptr, "a place for the score");
+        const std::string_view texts[] = {text_of(query, query_length), text_of(document, document_length)};
+        const Forgotten forgotten(use->session);
+        *score = use->owner->ranker.score(use->session, texts[0], texts[1]).score;
     });
 }

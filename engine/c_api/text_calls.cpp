@@ -33,11 +33,10 @@ scoria_status scoria_tokenize(scoria_engine* engine, const char* text, size_t by
                               int32_t* ids, size_t capacity, size_t* count) {
     return guarded([&] {
         const EngineUse use(engine);
-        require(text || !bytes, "a text, got NULL");
-        require(bytes <= PTRDIFF_MAX, "fewer bytes");
+        const std::string_view whole = text_of(text, bytes);
         require(flags <= (SCORIA_ADD_SPECIAL | SCORIA_PARSE_SPECIAL), "flags that this version knows");
         const EncodeOptions options{(flags & SCORIA_ADD_SPECIAL) != 0, (flags & SCORIA_PARSE_SPECIAL) != 0};
-        const std::vector<TokenId> all = use.tokenizer().encode({text, bytes}, options);
+        const std::vector<TokenId> all = use.tokenizer().encode(whole, options);
         give_array(all.data(), all.size(), ids, capacity, count);
     });
 }

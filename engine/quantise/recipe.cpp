@@ -31,6 +31,7 @@ constexpr std::string_view kept[] = {
     "ffn_gate_inp.weight",
     "attn_rel_b.weight",
     "position_embd",
+    "cls",
     "token_types.weight",
     "altup",
     "laurel",

@@ -74,9 +74,11 @@ class PipelineTokenizer final : public Tokenizer {
             if (part.kind == FramePart::Kind::tokens) {
                 if (options.add_special) out.ids.insert(out.ids.end(), part.ids.begin(), part.ids.end());
             } else {
-                encode_text(part.kind == FramePart::Kind::first_text ? first : second, options, out.ids);
+                const size_t text = part.kind == FramePart::Kind::first_text ? 0 : 1, begin = out.ids.size();
+                encode_text(text == 0 ? first : second, options, out.ids);
+                out.texts[text] = {begin, out.ids.size()};
             }
-            out.types.resize(out.ids.size(), part.type);
+            out.types.resize(out.ids.size(), TokenId(part.type));
         }
         return out;
     }

@@ -3,11 +3,13 @@
 
 #include "text_range.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace scoria {
@@ -25,7 +27,8 @@ struct EncodeOptions {
 /// Two texts in one sequence, as cross-encoders take them.
 struct EncodedPair {
     std::vector<TokenId> ids;
-    std::vector<uint32_t> types;  // one per token: 0 in the first text, as a rule 1 in the second
+    std::vector<TokenId> types;  // one per token: 0 in the first text, as a rule 1 in the second
+    std::array<std::pair<size_t, size_t>, 2> texts{};  // the first token of each, and one past its last
 };
 
 class Tokenizer {

@@ -453,6 +453,33 @@ TEST_CASE("a folder's max_seq_length cuts texts to embed, which is said" * needs
     CHECK(three.err.find("cut to") == std::string::npos);
 }
 
+TEST_CASE("documents are ranked, the best first") {
+    const MadeFolder made("made_rankers.jsonl");
+    const json first = made.pairs()[0], second = made.pairs()[1];  // of one query
+    REQUIRE(first[0] == second[0]);
+    REQUIRE(first[3] > second[3]);
+    const auto ranked = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> arguments{"rank", "-m",      made.path(), "-q",    first[0],
+                                           "-p",   second[1], "-p",        first[1]};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        const Outcome outcome = run_scoria(arguments);
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == 0);
+        return outcome.out;
+    };
+    const json all = json::parse(ranked({"--json"}))["results"];
+    REQUIRE(all.size() == 2);
+    CHECK(all[0]["index"] == 1);
+    CHECK(all[0]["score"].get<double>() == doctest::Approx(first[3].get<double>()).epsilon(0.01));
+    CHECK(all[1]["score"].get<double>() == doctest::Approx(second[3].get<double>()).epsilon(0.01));
+    const std::string line = ranked({"--top", "1"});
+    CHECK(line.ends_with("\t" + first[1].get<std::string>() + "\n"));
+    CHECK(std::ranges::count(line, '\n') == 1);
+    const Outcome other = run_scoria({"rank", "-m", fixtures() + "/gguf/llama1.gguf", "-q", "a", "-p", "b"});
+    CHECK(other.code == 1);
+    CHECK(other.err.find("expected a model made for ranking") != std::string::npos);
+}
+
 TEST_CASE("the real model: an answer ends before a stop text that tokens share" *
           doctest::skip(default_model().empty())) {
     const auto ask = [&](const std::vector<std::string>& more) {

@@ -1,6 +1,7 @@
 // serve with a model so small that what it says means nothing: the forms that answers come in, counters, and
 // speculation. Grammars make it say what a form is about.
 #include "server.h"
+#include "support/made_folder.h"
 
 #include <cstring>
 #include <fstream>
@@ -245,4 +246,38 @@ TEST_CASE("serve: a model whose calls no grammar can spell is made to call by JS
     const Json& choice = result.json["choices"][0];
     CHECK(choice["finish_reason"] == "tool_calls");
     CHECK(choice["message"]["tool_calls"][0]["function"]["arguments"] == R"({"x":"yes"})");
+}
+
+TEST_CASE("serve: documents are ranked as Jina's API has it") {
+    const MadeFolder made("made_rankers.jsonl");
+    const Json first = made.pairs()[0], second = made.pairs()[1];  // of one query, and the first the better
+    const Server server({"-m", made.path()});
+    Json ask{
+        {"query", first[0]}, {"documents", {second[1], {{"text", first[1]}}}}, {"return_documents", true}};
+    const Server::Result all = server.post("rerank", ask);
+    REQUIRE_MESSAGE(all.status == 200, all.json.dump());
+    REQUIRE(all.json["results"].size() == 2);
+    const Json& best = all.json["results"][0];
+    CHECK(best["index"] == 1);
+    CHECK(best["document"]["text"] == first[1]);
+    CHECK(best["relevance_score"].get<double>() == doctest::Approx(first[3].get<double>()).epsilon(0.01));
+    CHECK(all.json["usage"]["total_tokens"] == first[4].size() + second[4].size());
+    ask["top_n"] = 1;
+    CHECK(server.post("rerank", ask).json["results"].size() == 1);
+    const std::pair<const char*, Json> wrong[] = {{"query", 1},
+                                                  {"documents", Json::array()},
+                                                  {"documents", {1}},
+                                                  {"top_n", 0},
+                                                  {"prompt_name", "none"}};
+    for (const auto& [name, value] : wrong) {
+        CAPTURE(name);
+        Json body = ask;
+        body[name] = value;
+        CHECK(server.post("rerank", body).status == 400);
+    }
+    const Server other({"-m", tiny});
+    const Server::Result refused = other.post("rerank", ask);
+    CHECK(refused.status == 400);
+    CHECK(refused.json["error"]["message"].get<std::string>().find("expected a model made for ranking") !=
+          std::string::npos);
 }

@@ -150,6 +150,9 @@ const Call calls[] = {
          size_t count = 0;
          return scoria_session_embed(h.session, some_prompt.data(), 1, &options.value, nullptr, 0, &count);
      }},
+    {"scoria_session_rank",
+     [](const Handles& h) { return scoria_session_rank(h.session, nullptr, 0, nullptr, 0, nullptr); },
+     SCORIA_BAD_ARGUMENT, takes_session},
     {"scoria_generate_options_init", [](const Handles&) { return scoria_generate_options_init(nullptr, 64); },
      SCORIA_BAD_ARGUMENT, 0,
      [](const Handles&, size_t size) { return call_init(scoria_generate_options_init, size); }},

@@ -99,6 +99,26 @@ TEST_CASE("embeddings have length 1, of encoders and decoders" * needs_fixtures(
     }
 }
 
+TEST_CASE("documents are ranked by a model made for it, and by no other" * needs_fixtures()) {
+    const MadeFolder made("made_rankers.jsonl");
+    const Loaded loaded(made.path());
+    const auto rank = [](const Loaded& by, const std::string& query, const std::string& document,
+                         double& score) {
+        return scoria_session_rank(by.session, query.data(), query.size(), document.data(), document.size(),
+                                   &score);
+    };
+    double score = 0;
+    for (size_t i = 0; i < 4; ++i) {
+        REQUIRE_OK(rank(loaded, made.pairs()[i][0], made.pairs()[i][1], score));
+        CHECK(score == doctest::Approx(made.pairs()[i][3].get<double>()).epsilon(0.01));
+    }
+    size_t count = 1;
+    REQUIRE_OK(scoria_session_tokens(loaded.session, nullptr, 0, &count));
+    CHECK(count == 0);
+    const Loaded other(fixtures() + "/gguf/bert.gguf");
+    CHECK(rank(other, "a", "b", score) == SCORIA_UNSUPPORTED);
+}
+
 TEST_CASE("an encoder-decoder" * needs_fixtures()) {
     const Loaded loaded(fixtures() + "/gguf/t5.gguf");
     const scoria_engine_info info = info_of(loaded.engine);

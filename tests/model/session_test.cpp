@@ -5,6 +5,7 @@
 #include "beam_search.h"
 #include "engine.h"
 #include "fail.h"
+#include "support/compare.h"
 #include "support/device.h"
 #include "support/golden.h"
 

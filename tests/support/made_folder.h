@@ -61,13 +61,22 @@ class MadeFolder {
         std::ofstream(path_ / "config.json") << made["config"];
         std::ofstream(path_ / "model.safetensors", std::ios::binary)
             << std::string(reinterpret_cast<const char*>(&length), sizeof length) << text << data;
+        const nlohmann::json files = made.value("files", nlohmann::json::object());
+        for (const auto& [name, content] : files.items()) {
+            std::filesystem::create_directories((path_ / name).parent_path());
+            std::ofstream(path_ / name) << content.get<std::string>();
+        }
+        pairs_ = made.value("pairs", nlohmann::json::array());
     }
     ~MadeFolder() { std::filesystem::remove_all(path_); }
     MadeFolder(const MadeFolder&) = delete;
     std::string path() const { return path_.string(); }
+    /// Of a model that ranks: query, document, prompt, score, ...
+    const nlohmann::json& pairs() const { return pairs_; }
 
   private:
     std::filesystem::path path_;
+    nlohmann::json pairs_;
 };
 
 }  // namespace scoria::test

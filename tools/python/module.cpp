@@ -293,6 +293,16 @@ struct Session {
         }
         return as_numpy(std::move(vector));
     }
+    double rank(const nb::bytes& query, const nb::bytes& document) {
+        scoria_session* const session = free();
+        double score = 0;
+        {
+            const Unlocked unlocked;
+            check(scoria_session_rank(session, query.c_str(), query.size(), document.c_str(), document.size(),
+                                      &score));
+        }
+        return score;
+    }
 };
 
 /// scoria_generate_options with owners of its texts.
@@ -657,7 +667,8 @@ NB_MODULE(_scoria, m) {
         .def("truncate", &Session::truncate)
         .def("tokens", &Session::tokens)
         .def("logits", &Session::logits)
-        .def("embed", &Session::embed);
+        .def("embed", &Session::embed)
+        .def("rank", &Session::rank);
     nb::class_<GenerateOptions> options(m, "GenerateOptions");
     options.def(nb::init<>());
     options.def(nb::init<const GenerateOptions&>());

@@ -261,6 +261,11 @@ class Engine:
         """The embedding [hidden] of a text."""
         return self.session().embed(self.tokenize(text), pooling=pooling, normalise=normalise)
 
+    def rank(self, query: str, documents: Iterable[str]) -> npt.NDArray[np.float64]:
+        """How well each document answers the query, greater for better, by a model made for that (a cross-encoder)."""
+        session = self.session()
+        return np.array([session.rank(query, document) for document in documents])
+
     def evict(self) -> None:
         """Gives all device memory back to others. Sessions keep their tokens, and what they are asked next goes on
         as if nothing had been: weights are read and tokens computed again then, or before by `restore`."""
@@ -305,6 +310,10 @@ class Session:
     def embed(self, ids: Ids, *, pooling: Optional[str] = None, normalise: bool = True) -> npt.NDArray[np.float32]:
         """The embedding [hidden] of these ids; the sequence is forgotten."""
         return self._inner.embed(_ids(ids), _one_of("pooling", pooling, _POOLINGS), normalise)
+
+    def rank(self, query: str, document: str) -> float:
+        """How well the document answers the query; the sequence is forgotten."""
+        return self._inner.rank(query.encode(), document.encode())
 
     def generate(self, options: Optional[GenerateOptions] = None, **members: Any) -> Stream:
         """Starts to sample tokens; `members` are set in the options (max_tokens=100, temperature=0.7, seed=1,
