@@ -20,11 +20,9 @@ layout(push_constant) uniform Push { ExpertSortPush push; };
 const uint LANES = gl_WorkGroupSize.x;
 shared uint counts[EXPERTS];  // what each is asked
 shared uint runs[LANES];      // of that of this one, in each lane's run
+shared uint tiles_before;     // of experts before this one
+const uint AT_ONCE = 8;       // routes that are loaded before the first is waited for
 
-uint expert_of(const uint item) {
-    const uint token = item / push.used, slot = item % push.used;
-    return expert_of_id(routes[push.routes_first + token * push.routes_stride + slot], EXPERTS);
-}
 uint tiles_for(const uint items) { return (items + push.tile - 1) / push.tile; }
 void write_place(const uint place, const uint x, const uint result) {
     lists[place] = x;
@@ -35,28 +33,55 @@ void write_item(const uint place, const uint token, const uint slot) {
                 token * push.out_stride + slot * push.out_slot_stride);
 }
 
+// The experts of items `first` .. `end` - 1, at most AT_ONCE, or EXPERT_NONE.
+uint[AT_ONCE] experts_of(const uint first, const uint end) {
+    uint experts[AT_ONCE], row = push.routes_first + first / push.used * push.routes_stride, slot = first % push.used;
+    [[unroll]] for (uint i = 0; i < AT_ONCE; ++i) {
+        experts[i] = expert_of_id(routes[row + slot], EXPERTS);
+        if (first + i + 1 >= end) continue;  // the last one again
+        const bool next = slot + 1 == push.used;
+        slot = next ? 0 : slot + 1;
+        row += next ? push.routes_stride : 0;
+    }
+    [[unroll]] for (uint i = 0; i < AT_ONCE; ++i) experts[i] = first + i < end ? experts[i] : EXPERT_NONE;
+    return experts;
+}
+
 // The places of all that this expert is asked; returns its first tile.
 uint place_routed(const uint expert, const uint lane) {
     const uint items = push.tokens * push.used;
     for (uint i = lane; i < EXPERTS; i += LANES) counts[i] = 0;
+    if (lane == 0) tiles_before = 0;
     barrier();
     const uint run = (items + LANES - 1) / LANES, begin = min(lane * run, items), end = min(begin + run, items);
     uint own = 0;
-    for (uint item = begin; item < end; ++item) {
-        const uint of = expert_of(item);
-        atomicAdd(counts[of], 1);
-        own += of == expert ? 1 : 0;
+    for (uint first = begin; first < end; first += AT_ONCE) {
+        const uint experts[AT_ONCE] = experts_of(first, end);
+        [[unroll]] for (uint i = 0; i < AT_ONCE; ++i) {
+            if (experts[i] != EXPERT_NONE) atomicAdd(counts[experts[i]], 1);
+            own += experts[i] == expert ? 1 : 0;
+        }
     }
     runs[lane] = own;
     barrier();
 
-    uint tile = 0, place = 0;  // its first, and the next of this lane
-    [[dont_unroll]] for (uint i = 0; i < expert; ++i) tile += tiles_for(counts[i]);
-    [[dont_unroll]] for (uint i = 0; i < lane; ++i) place += runs[i];
-    place += tile * push.tile;
-    for (uint item = begin; item < end; ++item)
-        if (expert_of(item) == expert) write_item(place++, item / push.used, item % push.used);
-    return tile;
+    uint tiles = 0, place = 0;  // of some of the experts before this one; the next of this lane
+    for (uint i = lane; i < expert; i += LANES) tiles += tiles_for(counts[i]);
+    if (tiles != 0) atomicAdd(tiles_before, tiles);
+    for (uint i = 0; i < lane; i += AT_ONCE)
+        [[unroll]] for (uint k = 0; k < AT_ONCE; ++k) place += i + k < lane ? runs[min(i + k, LANES - 1)] : 0;
+    barrier();
+    place += tiles_before * push.tile;
+    for (uint first = begin; first < end; first += AT_ONCE) {
+        const uint experts[AT_ONCE] = experts_of(first, end);
+        uint own_items = 0;
+        [[unroll]] for (uint i = 0; i < AT_ONCE; ++i) own_items |= experts[i] == expert ? 1u << i : 0;
+        for (; own_items != 0; own_items &= own_items - 1) {
+            const uint item = first + findLSB(own_items);
+            write_item(place++, item / push.used, item % push.used);
+        }
+    }
+    return tiles_before;
 }
 
 void main() {

@@ -225,7 +225,8 @@ void record_sort(OpContext& context, const LinearArgs& args, const LinearVariant
                               .x_slot_stride = packed ? slots > 1 : experts.slot_stride,
                               .out_stride = args.out.stride,
                               .out_slot_stride = args.out.cols / experts.used};
-    const KernelVariant sort = plain_variants(context.caps, Shader::expert_sort, 64).front();
+    const KernelVariant sort =
+        plain_variants(context.caps, Shader::expert_sort, context.caps.is_cpu() ? 64 : 256).front();
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
         shader_module(sort.shader),
         {{vk::constant_workgroup, sort.workgroup}, {EXPERT_COUNT, experts.experts}});

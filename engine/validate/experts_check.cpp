@@ -105,7 +105,7 @@ constexpr LinearCase linear_cases[] = {
     {TensorType::mxfp4, 1, 6, 4, 32, 1056, false, true, true},
     {TensorType::iq2_s, 2, 3, 2, 24, 512, false, true},
     {TensorType::f16, 3, 4, 2, 40, 50, true, false, true, 64},
-    {TensorType::iq4_nl, 33, 16, 4, 80, 160, false, true, true, 128},
+    {TensorType::iq4_nl, 520, 16, 4, 80, 160, false, true, true, 128},  // more routes than 8 a lane
     {TensorType::q4_k, 40, 300, 4, 32, 256, false, true},
     {TensorType::q4_1, 12, 3, 1, 32, 64, false, true, true, 0, Activation::gelu_tanh, false, 3, false, true},
     {TensorType::bf16, 20, 4, 4, 32, 40, true, false, false, 0, Activation::silu, true, 4},
