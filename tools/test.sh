@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Sets up, builds with warnings as errors, and runs the tests. Ends with ctest's own closing lines.
 #   tools/test.sh [--wide | --deep]
-# Nothing: every room, lavapipe below validation layers, the floor on SwiftShader. --wide, as CI runs it: also lavapipe
-# at other subgroup widths and below profiles of poorer devices, and readers of untrusted bytes under sanitizers.
+# Nothing, as CI runs it: every room, lavapipe below validation layers, ops at three subgroup widths, the floor on
+# SwiftShader. --wide, three quarters of an hour: also models at another width and both below profiles of poorer devices,
+# and readers of untrusted bytes under sanitizers.
 # --deep, hours: also all cases and profiles, models and matrix products at 16 lanes, the whole program under sanitizers,
 # clang-tidy, Python, the chat window, other systems, a minute of fuzzing for every reader.
 set -euo pipefail
