@@ -54,18 +54,15 @@ DeviceType device_type(VkPhysicalDeviceType type) {
 
 void read_properties(const Instance& instance, VkPhysicalDevice device,
                      const std::set<std::string>& extensions, Caps& caps) {
-    VkPhysicalDeviceProperties2 base =
-        vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
-    VkPhysicalDeviceVulkan11Properties v11 = vk_struct<VkPhysicalDeviceVulkan11Properties>(
+    auto base = vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+    auto v11 = vk_struct<VkPhysicalDeviceVulkan11Properties>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
-    VkPhysicalDeviceVulkan12Properties v12 = vk_struct<VkPhysicalDeviceVulkan12Properties>(
+    auto v12 = vk_struct<VkPhysicalDeviceVulkan12Properties>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES);
-    VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes =
-        vk_struct<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(
-            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT);
-    VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR dot =
-        vk_struct<VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR>(
-            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_KHR);
+    auto sizes = vk_struct<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT);
+    auto dot = vk_struct<VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_KHR);
     auto matrix2 = vk_struct<VkPhysicalDeviceCooperativeMatrix2PropertiesNV>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_PROPERTIES_NV);
     auto nvidia_cores = vk_struct<VkPhysicalDeviceShaderSMBuiltinsPropertiesNV>(
@@ -189,7 +186,7 @@ void read_features(const Instance& instance, VkPhysicalDevice device, const std:
 }
 
 void read_memory(const Instance& instance, VkPhysicalDevice device, Caps& caps) {
-    VkPhysicalDeviceMemoryProperties2 properties =
+    auto properties =
         vk_struct<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
     instance.fn().GetPhysicalDeviceMemoryProperties2(device, &properties);
     const VkPhysicalDeviceMemoryProperties& memory = properties.memoryProperties;
@@ -255,8 +252,7 @@ ListedDevice query_device(const Instance& instance, VkPhysicalDevice device, con
     ListedDevice listed;
     Caps& caps = listed.caps;
     try {
-        VkPhysicalDeviceProperties2 base =
-            vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+        auto base = vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
         instance.fn().GetPhysicalDeviceProperties2(device, &base);
         caps.name = base.properties.deviceName;
         caps.vendor_id = base.properties.vendorID;

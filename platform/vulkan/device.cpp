@@ -99,7 +99,7 @@ Device::Impl::~Impl() { release(); }
 bool Device::Impl::settle() noexcept {
     for (const Queue& queue : queues) {
         if (!queue.timeline) continue;
-        VkSemaphoreWaitInfo info = vk_struct<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
+        auto info = vk_struct<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
         info.semaphoreCount = 1;
         info.pSemaphores = &queue.timeline;
         info.pValues = &queue.submitted;
@@ -149,7 +149,7 @@ void Device::Impl::create_device(const QueueFamilies& families) {
         queue_infos[i].pQueuePriorities = &priority;
     }
     const FeatureChain features(caps);
-    VkDeviceCreateInfo info = vk_struct<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
+    auto info = vk_struct<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
     info.pNext = &features.base;
     info.queueCreateInfoCount = has_transfer ? 2 : 1;
     info.pQueueCreateInfos = queue_infos;
@@ -162,8 +162,7 @@ void Device::Impl::create_device(const QueueFamilies& families) {
 }
 
 void Device::Impl::create_timelines() {
-    VkSemaphoreTypeCreateInfo type =
-        vk_struct<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+    auto type = vk_struct<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
     type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
     const VkSemaphoreCreateInfo semaphore{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
     for (Queue& queue : queues)
@@ -172,10 +171,9 @@ void Device::Impl::create_timelines() {
 }
 
 void Device::Impl::open_gate() {
-    VkPhysicalDeviceProperties2 properties =
-        vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+    auto properties = vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
     instance.fn().GetPhysicalDeviceProperties2(physical, &properties);
-    VkPhysicalDeviceMemoryProperties2 memory =
+    auto memory =
         vk_struct<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
     instance.fn().GetPhysicalDeviceMemoryProperties2(physical, &memory);
     const uint32_t limit = properties.properties.limits.maxMemoryAllocationCount;
@@ -219,8 +217,7 @@ VkCommandPool Device::Impl::take_command_pool(QueueKind kind) {
             return pool;
         }
     }
-    VkCommandPoolCreateInfo info =
-        vk_struct<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+    auto info = vk_struct<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
     info.queueFamilyIndex = from.family;
     VkCommandPool pool = VK_NULL_HANDLE;
     check(fn.vkCreateCommandPool(device, &info, callbacks, &pool), "vkCreateCommandPool");
@@ -288,9 +285,9 @@ void Device::trim() {
 }
 
 std::vector<HeapState> Device::heaps() const {
-    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = vk_struct<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(
+    auto budget = vk_struct<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
-    VkPhysicalDeviceMemoryProperties2 memory =
+    auto memory =
         vk_struct<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
     if (impl_->caps.memory_budget) memory.pNext = &budget;
     impl_->instance.fn().GetPhysicalDeviceMemoryProperties2(impl_->physical, &memory);
@@ -333,13 +330,13 @@ Device::Ticket Device::Impl::submit(QueueKind kind, std::span<const VkCommandBuf
     const std::lock_guard lock(to.mutex);
     const HostQueueLock host_lock(options.host.get());
     const uint64_t value = to.submitted + 1;
-    VkTimelineSemaphoreSubmitInfo timeline =
+    auto timeline =
         vk_struct<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
     timeline.waitSemaphoreValueCount = wait.semaphore ? 1 : 0;
     timeline.pWaitSemaphoreValues = &wait.value;
     timeline.signalSemaphoreValueCount = 1;
     timeline.pSignalSemaphoreValues = &value;
-    VkSubmitInfo info = vk_struct<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
+    auto info = vk_struct<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
     info.pNext = &timeline;
     info.waitSemaphoreCount = wait.semaphore ? 1 : 0;
     info.pWaitSemaphores = &wait.semaphore;
@@ -354,7 +351,7 @@ Device::Ticket Device::Impl::submit(QueueKind kind, std::span<const VkCommandBuf
 }
 
 void Device::wait(Ticket ticket, std::chrono::nanoseconds limit) {
-    VkSemaphoreWaitInfo info = vk_struct<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
+    auto info = vk_struct<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
     info.semaphoreCount = 1;
     info.pSemaphores = &impl_->queue(ticket.queue).timeline;
     info.pValues = &ticket.value;
@@ -397,14 +394,12 @@ void run_once(Device& device, const std::function<void(VkCommandBuffer)>& record
             impl.give_command_pool(QueueKind::compute, pool);
         }
     } commands{impl, impl.take_command_pool(QueueKind::compute)};
-    VkCommandBufferAllocateInfo allocate =
-        vk_struct<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+    auto allocate = vk_struct<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
     allocate.commandPool = commands.pool;
     allocate.commandBufferCount = 1;
     check(impl.fn.vkAllocateCommandBuffers(impl.device, &allocate, &commands.handle),
           "vkAllocateCommandBuffers");
-    VkCommandBufferBeginInfo begin =
-        vk_struct<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+    auto begin = vk_struct<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
     begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
     check(impl.fn.vkBeginCommandBuffer(commands.handle, &begin), "vkBeginCommandBuffer");
     record(commands.handle);

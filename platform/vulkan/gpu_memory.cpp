@@ -84,7 +84,7 @@ struct Buffer::Impl {
         if (use == MemoryUse::none) return;
         const uint32_t families[2] = {on.queue_family(QueueKind::compute),
                                       on.queue_family(QueueKind::transfer)};
-        VkBufferCreateInfo info = vk_struct<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+        auto info = vk_struct<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
         info.size = (bytes + 3) / 4 * 4;  // fills and copies of whole words
         info.usage = buffer_usage(caps);
         // Two families share buffers without ownership transfers.
@@ -95,7 +95,7 @@ struct Buffer::Impl {
         VmaAllocationInfo placed{};
         const HostDevice* const host = on.options().host.get();
         const VkExternalMemoryHandleTypeFlags exports = use == MemoryUse::shared && host ? host->exports : 0;
-        VkExternalMemoryBufferCreateInfo exported =
+        auto exported =
             vk_struct<VkExternalMemoryBufferCreateInfo>(VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
         exported.handleTypes = exports;
         if (exports) {  // memory of its own, which Vulkan does not call dedicated

@@ -145,10 +145,10 @@ struct ValidationChain {
 
 VkInstance create_instance(PFN_vkGetInstanceProcAddr get, const ValidationChain& validation,
                            const void* chain) {
-    VkApplicationInfo application = vk_struct<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
+    auto application = vk_struct<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
     application.pEngineName = "scoria";
     application.apiVersion = VK_API_VERSION_1_3;  // the most that is used where a device has it
-    VkInstanceCreateInfo info = vk_struct<VkInstanceCreateInfo>(VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO);
+    auto info = vk_struct<VkInstanceCreateInfo>(VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO);
     info.pNext = chain;
     info.pApplicationInfo = &application;
     info.enabledLayerCount = chain ? 1 : 0;
