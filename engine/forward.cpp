@@ -107,7 +107,8 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
                                  .hidden_size = architecture.stream_width()};
             if (hidden_states) result.hidden.resize(s.engine.graph.hidden.size());
             const uint32_t chunk = last ? s.engine.layout.tokens : s.forward_chunk();
-            if (logits || !architecture.has_head)
+            const Impl::Stage stage = logits || hidden_states ? Impl::Stage::decoder : Impl::Stage::hidden;
+            if (stage == Impl::Stage::decoder || !architecture.has_head)
                 s.reserve_logits(last ? 1 : std::min(chunk, uint32_t(ids.size())));
 
             for (size_t done = 0; done < ids.size();) {
@@ -130,7 +131,7 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
                         copies.record(recorder, batch, kernel);
                     },
                     types.empty() ? std::span<const uint32_t>() : std::span(types).subspan(done, part.size()),
-                    logits || hidden_states ? Impl::Stage::decoder : Impl::Stage::hidden);
+                    stage);
                 copies.collect();
                 s.tokens.insert(s.tokens.end(), part.begin(), part.end());
                 s.computed = uint32_t(s.tokens.size());

@@ -5,6 +5,7 @@
 
 #include "device.h"
 
+#include <cassert>
 #include <memory>
 #include <span>
 
@@ -43,7 +44,10 @@ class Buffer {
     Buffer& operator=(Buffer&&) noexcept;
 
     View view() const;
-    View view(uint64_t offset, uint64_t bytes) const { return view().slice(offset, bytes); }
+    View view(uint64_t offset, uint64_t bytes) const {
+        assert(offset <= size() && bytes <= size() - offset);
+        return view().slice(offset, bytes);
+    }
     uint64_t size() const;
     /// What a MemoryUse::shared buffer is bound to the beginning of; none where it cannot be exported.
     Memory exportable() const;
