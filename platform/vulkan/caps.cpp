@@ -49,7 +49,6 @@ template <class CapsRef, class Visitor> void visit_narrowable(CapsRef& caps, Vis
     SCORIA_CAP(pipeline_statistics);
     SCORIA_CAP(pipeline_robustness);
     SCORIA_CAP(unified_memory);
-    SCORIA_CAP(denorm_preserve_f32);
     SCORIA_CAP(denorm_preserve_f16);
     SCORIA_CAP(rte_f16);
     SCORIA_CAP(inf_nan_preserve_f32);
@@ -198,6 +197,7 @@ std::string to_json(const Caps& caps) {
                 {"matrix_most", caps.matrix_most},
                 {"matrix_reserved", caps.matrix_reserved},
                 {"cores", caps.cores},
+                {"denorm_f16_as_f64", caps.denorm_f16_as_f64},
                 {"timeline_semaphore", caps.timeline_semaphore},
                 {"timestamp_period", caps.timestamp_period}};
     visit_narrowable(caps, [&](const char* name, const auto& member, Narrows) { out[name] = member; });

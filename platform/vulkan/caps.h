@@ -100,8 +100,8 @@ struct Caps {
     bool int_dot_fast = false;  // in hardware
     bool vulkan_memory_model = false;
     bool bfloat16 = false;
-    bool cooperative_matrix =
-        false;  // with float16 operands and float32 sums, of this shape and subgroup size
+    /// With float16 operands and float32 sums, of this shape and subgroup size.
+    bool cooperative_matrix = false;
     uint32_t matrix_m = 0, matrix_n = 0, matrix_k = 0, matrix_subgroup = 0;
     /// VK_NV_cooperative_matrix2: those of any of these multiples, and functions of each element.
     bool cooperative_matrix2 = false;
@@ -115,8 +115,9 @@ struct Caps {
     bool unified_memory = false;       // every device-local heap type is host-visible
 
     // float controls (shader*Float32 / Float16)
-    bool denorm_preserve_f32 = false, denorm_preserve_f16 = false, rte_f16 = false,
-         inf_nan_preserve_f32 = false;
+    bool denorm_preserve_f16 = false, rte_f16 = false, inf_nan_preserve_f32 = false;
+    /// Who is told to keep subnormal halves must be told so of doubles, too (denormBehaviorIndependence).
+    bool denorm_f16_as_f64 = false;
 
     /// unpackHalf2x16 may take subnormal halves for zero, unless the device can be told to keep them, which
     /// it then is (pipelines.cpp). RADV and lavapipe never do, whatever they can promise.

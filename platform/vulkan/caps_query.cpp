@@ -123,10 +123,12 @@ void read_properties(const Instance& instance, VkPhysicalDevice device,
     caps.matrix_most = matrix2.cooperativeMatrixFlexibleDimensionsMaxDimension;
     caps.matrix_reserved = matrix2.cooperativeMatrixWorkgroupScopeReservedSharedMemory;
 
-    caps.denorm_preserve_f32 = v12.shaderDenormPreserveFloat32;
-    // Of modules that say it of halves alone.
+    // Never of floats: kernels would be slower for numbers that they have no use for.
+    const bool alone = v12.denormBehaviorIndependence == VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL;
+    caps.denorm_f16_as_f64 =
+        v12.denormBehaviorIndependence == VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_32_BIT_ONLY;
     caps.denorm_preserve_f16 = v12.shaderDenormPreserveFloat16 &&
-                               v12.denormBehaviorIndependence == VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL;
+                               (alone || (caps.denorm_f16_as_f64 && v12.shaderDenormPreserveFloat64));
     caps.rte_f16 = v12.shaderRoundingModeRTEFloat16;
     caps.inf_nan_preserve_f32 = v12.shaderSignedZeroInfNanPreserveFloat32;
 }

@@ -263,7 +263,8 @@ VkPipeline Pipelines::Impl::compile(const ShaderModule& module, std::span<const 
     if (device.caps().pipeline_robustness) info.pNext = &robustness;
     std::vector<uint32_t> words = prune(module.words, constants);
     const bool unpacks = module.ours && std::ranges::count(module.constant_ids, constant_halves_flush) != 0;
-    if (unpacks && device.caps().denorm_preserve_f16) words = with_halves_kept(words);
+    if (unpacks && device.caps().denorm_preserve_f16)
+        words = with_halves_kept(words, device.caps().denorm_f16_as_f64);
     info.stage.module = shader(words);
     VkPipeline pipeline = VK_NULL_HANDLE;
     const VkResult result =

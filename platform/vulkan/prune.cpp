@@ -127,7 +127,7 @@ std::vector<uint32_t> prune(std::span<const uint32_t> words, std::span<const Con
     return {words.begin(), words.end()};
 }
 
-std::vector<uint32_t> with_halves_kept(std::span<const uint32_t> words) {
+std::vector<uint32_t> with_halves_kept(std::span<const uint32_t> words, bool doubles) {
     constexpr uint32_t capability = 4464, mode = 4459;  // both are called DenormPreserve
     std::vector<uint32_t> out(words.begin(), words.begin() + header_words);
     std::optional<uint32_t> entry;
@@ -139,7 +139,9 @@ std::vector<uint32_t> with_halves_kept(std::span<const uint32_t> words) {
         if (spirv::opcode(each) == spirv::op_entry_point)
             entry = each[2];
         else if (entry && !std::exchange(set, true))
-            out.insert(out.end(), {4u << 16 | spirv::op_execution_mode, *entry, mode, 16});
+            for (const uint32_t bits : {16u, 64u})
+                if (bits == 16 || doubles)
+                    out.insert(out.end(), {4u << 16 | spirv::op_execution_mode, *entry, mode, bits});
         spirv::write(out, each);
     }
     return out;

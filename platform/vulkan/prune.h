@@ -20,6 +20,7 @@ std::vector<uint32_t> prune(std::span<const uint32_t> words, std::span<const Con
 /// `words` (valid SPIR-V of 1.4 or later) with the execution mode DenormPreserve for 16 bits: without it any
 /// instruction may take subnormal halves for zero, even on devices that report shaderDenormPreserveFloat16
 /// ("Precision and Operation of SPIR-V Instructions" of Vulkan's specification), which this must be one of.
-std::vector<uint32_t> with_halves_kept(std::span<const uint32_t> words);
+/// `doubles`: for 64 bits, too (Caps::denorm_f16_as_f64).
+std::vector<uint32_t> with_halves_kept(std::span<const uint32_t> words, bool doubles);
 
 }  // namespace scoria::vk

@@ -37,7 +37,6 @@ constexpr const char* known_keys[] = {"max_storage_range",
                                       "memory_budget",
                                       "pipeline_statistics",
                                       "unified_memory",
-                                      "denorm_preserve_f32",
                                       "denorm_preserve_f16",
                                       "rte_f16",
                                       "inf_nan_preserve_f32",
@@ -106,7 +105,6 @@ void Profile::apply_chain(void* next) const {
         if (off("subgroup_ballot")) operations &= ~VkSubgroupFeatureFlags(VK_SUBGROUP_FEATURE_BALLOT_BIT);
     };
     const auto float_controls = [&](auto& p) {
-        if (off("denorm_preserve_f32")) p.shaderDenormPreserveFloat32 = VK_FALSE;
         if (off("denorm_preserve_f16")) p.shaderDenormPreserveFloat16 = VK_FALSE;
         if (off("rte_f16")) p.shaderRoundingModeRTEFloat16 = VK_FALSE;
         if (off("inf_nan_preserve_f32")) p.shaderSignedZeroInfNanPreserveFloat32 = VK_FALSE;

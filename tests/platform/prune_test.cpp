@@ -158,8 +158,12 @@ TEST_CASE("prune: what constants are set to becomes their default") {
 }
 
 TEST_CASE("subnormal halves are kept by a capability and a mode of the entry point") {
-    CHECK(disassembled(with_halves_kept(module_of("capability 1; entry 5 30 7; mode 30 38 5; void 1; "))) ==
+    const Words module = module_of("capability 1; entry 5 30 7; mode 30 38 5; void 1; ");
+    CHECK(disassembled(with_halves_kept(module, false)) ==
           "capability 4464; capability 1; entry 5 30 7; mode 30 4459 16; mode 30 38 5; void 1; ");
+    CHECK(disassembled(with_halves_kept(module, true)) ==
+          "capability 4464; capability 1; entry 5 30 7; mode 30 4459 16; mode 30 4459 64; mode 30 38 5; void "
+          "1; ");
 }
 
 TEST_CASE("prune: where it cannot be sure a module stays as it was") {
