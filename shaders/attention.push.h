@@ -19,7 +19,7 @@
 #define ATTENTION_ROWS 13
 #define ATTENTION_DIM_PARTS 14
 #define ATTENTION_SHARES 18   // vec: subgroups of a workgroup that share out the keys of a split; 1 or all
-#define ATTENTION_IN_STEP 19  // vec: of sg_share_memory()
+#define ATTENTION_IN_STEP 19  // vec: lanes of a subgroup are, see sg_share_memory()
 // coop: a lane holds the next tile's words while this one is multiplied; vec: values while keys are
 #define ATTENTION_AHEAD 20
 // coop2, whose M is a strip of rows: as gl_Scope...

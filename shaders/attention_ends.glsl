@@ -90,14 +90,29 @@ void write_shares(Row rows[QUERIES], const uint part, const bool final) {
     }
 }
 
+// Where lanes meet (gl_Scope...), and each then sees of parts what any of them wrote or saw: barriers of GLSL's own say so
+// of shared memory alone.
+#define MEET_AT_PARTS(lanes)                                                                             \
+    controlBarrier(lanes, gl_ScopeDevice, gl_StorageSemanticsBuffer | gl_StorageSemanticsShared, gl_SemanticsAcquireRelease)
+void meet_of_group() {
+#ifdef NATIVE_SUBGROUP
+    if (!IN_STEP) MEET_AT_PARTS(gl_ScopeSubgroup);  // see sg_share_memory()
+#else
+    MEET_AT_PARTS(gl_ScopeWorkgroup);
+#endif
+}
+
 // Whether all parts of a tile and kv head are written, this group's the last: each lane arrives when it has written its
-// share, so that no barrier is needed, which would make a coroutine of the kernel on CPU drivers. Nobody waits for
-// another. For devices with the Vulkan memory model alone: they order a coherent buffer's words by barrier and atomic as
-// it says, in modules that do not declare it, too (its mapping of GLSL's model).
+// share, so that the lanes need not meet before, which would make a coroutine of the kernel on CPU drivers. Nobody waits
+// for another. Whichever lane arrives last has seen what those of other groups wrote, and lets its own group's know. For
+// devices with the Vulkan memory model alone: they order a coherent buffer's words by barrier and atomic as it says, in
+// modules that do not declare it, too (its mapping of GLSL's model).
 bool arrives_last(const uint arrival, const uint splits) {
     memoryBarrierBuffer();
-    const bool last = sg_max(atomicAdd(parts[arrival], 1)) + 1 == splits * SG_SIZE;
+    const uint before = atomicAdd(parts[arrival], 1);
     memoryBarrierBuffer();
+    const bool last = sg_max(before) + 1 == splits * SG_SIZE;
+    if (last) meet_of_group();
     if (last && sg_lane() == 0) parts[arrival] = 0;
     return last;
 }
@@ -105,16 +120,14 @@ bool arrives_last(const uint arrival, const uint splits) {
 // The same of workgroups.
 shared uint arrived;
 bool group_arrives_last(const uint arrival, const uint splits) {
-    memoryBarrierBuffer();
-    barrier();
+    MEET_AT_PARTS(gl_ScopeWorkgroup);
     if (gl_LocalInvocationID.x == 0) {
         memoryBarrierBuffer();
         arrived = atomicAdd(parts[arrival], 1) + 1;
         memoryBarrierBuffer();
         if (arrived == splits) parts[arrival] = 0;
     }
-    barrier();
-    memoryBarrierBuffer();
+    MEET_AT_PARTS(gl_ScopeWorkgroup);
     return arrived == splits;
 }
 

@@ -11,6 +11,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_memory_scope_semantics : require
 #include "subgroup.glsl"
 #include "attention.glsl"
 

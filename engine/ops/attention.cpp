@@ -406,9 +406,9 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
         constants.insert(constants.end(), {{vk::constant_workgroup, variant.workgroup},
                                            {vk::constant_subgroup, variant.subgroup}});
     constants.push_back({uint32_t(is_tile(variant) ? ATTENTION_ROWS : ATTENTION_QUERIES), variant.queries});
+    if (!is_tile(variant)) constants.push_back({ATTENTION_IN_STEP, uint32_t(context.caps.is_lavapipe())});
     if (variant.shares > 1)
         constants.insert(constants.end(), {{ATTENTION_SHARES, variant.shares},
-                                           {ATTENTION_IN_STEP, uint32_t(context.caps.is_lavapipe())},
                                            {ATTENTION_AHEAD, uint32_t(holds_values(context.caps))}});
     if (variant.shader == Shader::attention_coop)
         constants.insert(constants.end(), {{ATTENTION_M, context.caps.matrix_m},
