@@ -33,7 +33,7 @@ class Uploader {
     ~Uploader() {
         for (Slot& slot : slots_) try {
                 settle(slot);
-            } catch (const Error&) {  // lost, or it hangs, and then the platform frees nothing
+            } catch (const std::exception&) {  // lost, or it hangs, and then the platform frees nothing
             }
     }
 

@@ -33,7 +33,7 @@ class Stage {
     ~Stage() {
         try {
             if (last_) engine_.device.wait(*last_, std::chrono::minutes(10));
-        } catch (const Error&) {  // lost, or it hangs, and then the platform frees nothing
+        } catch (const std::exception&) {  // lost, or it hangs, and then the platform frees nothing
         }
     }
 

@@ -85,7 +85,7 @@ void DraftModel::prepare(Session::Impl& target, const std::atomic<bool>* cancel)
     };
     try {
         engine_->impl().survive(lose);
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
         log(cat("no guesses by the draft: ", error.what()));
     }
 }

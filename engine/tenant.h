@@ -21,7 +21,7 @@ struct Tenant {
     /// Gives up all that it has on the device.
     virtual void release() noexcept = 0;
 
-    explicit Tenant(Engine::Impl& owner);
+    explicit Tenant(Engine::Impl& owner) : engine(owner) {}
     virtual ~Tenant() = default;
     /// To be called by destructors, before their members go: the engine forgets it.
     void leave() noexcept;
@@ -99,10 +99,14 @@ struct Tenant {
     double slice_seconds_ = 0;                          // of the device, that the last one landed took
 };
 
-/// evict() and recover() find a tenant from its first moment, and must find it whole.
+/// One that evict() and recover() find: from its first moment, and whole. Those within it
+/// (Session::Impl::front) are its own to release.
 template <class T> std::unique_ptr<T> make_tenant(Engine::Impl& engine) {
     const auto in_use = engine.use();
-    return std::make_unique<T>(engine);
+    auto made = std::make_unique<T>(engine);
+    const std::lock_guard lock(engine.tenants_mutex);
+    engine.tenants.push_back(made.get());
+    return made;
 }
 
 }  // namespace scoria
