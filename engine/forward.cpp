@@ -217,13 +217,12 @@ void Session::Impl::trace(size_t first, size_t end, std::span<const TokenId> ids
         return packed;
     };
     for (size_t i = first; i < end; ++i) {
-        vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
-        if (i == first) write_step(recorder, ids, position, rows);
-        if (i == first) receive(recorder, work);
-        work.record(recorder, i);
-        if (i + 1 == end) send(recorder, work);
-        const vk::Commands commands = recorder.finish();
-        run(commands);
+        run([&](vk::Recorder& recorder) {
+            if (i == first) write_step(recorder, ids, position, rows);
+            if (i == first) receive(recorder, work);
+            work.record(recorder, i);
+            if (i + 1 == end) send(recorder, work);
+        });
         if (const auto* k = std::get_if<kernel::RopeCache>(&engine.plan.kernels[i].kernel)) {
             const DeviceKv& kv = cache->layer(k->layer);
             if (k->shape.heads && kv_spread(kv.type, kv.planes)) spread[k->rotated.index] = kv.head_dim;
@@ -340,12 +339,11 @@ std::vector<float> Session::head(std::span<const float> stream) {
                         &stream[size_t{r} * width], 4 * width);
         Impl::Rows all(rows);
         std::iota(all.begin(), all.end(), 0u);
-        vk::Recorder recorder(s.engine.device, s.engine.pipelines, s.engine.recorder_options());
-        s.write_step(recorder, std::vector<TokenId>(rows), uint32_t(s.tokens.size()), all);
-        recorder.copy(staging.view(), to.view);
-        for (size_t i = first; i < s.engine.plan.kernels.size(); ++i) work.record(recorder, i);
-        const vk::Commands commands = recorder.finish();
-        s.run(commands);
+        s.run([&](vk::Recorder& recorder) {
+            s.write_step(recorder, std::vector<TokenId>(rows), uint32_t(s.tokens.size()), all);
+            recorder.copy(staging.view(), to.view);
+            for (size_t i = first; i < s.engine.plan.kernels.size(); ++i) work.record(recorder, i);
+        });
         return s.read_floats(s.workspace.logits.view(), size_t{rows} * architecture.logits());
     });
 }

@@ -3,7 +3,6 @@
 #include "session.h"
 
 #include "fail.h"
-#include "ops/compress.h"
 #include "ops/rope.h"
 #include "session_impl.h"
 #include "step.h"
@@ -48,55 +47,6 @@ void Session::Impl::take_memory() {
     }
     if (watched) map = map_of(*watched);
     on_device = true;
-}
-
-void Session::Impl::take_cache() {
-    if (!cache) cache = engine.share_cache();
-}
-
-void Session::Impl::write_table() {
-    size_t& current = cache.current(KvShare::Copy::session);
-    const std::span<const uint32_t> words = cache.table().subspan(current);
-    if (!on_device || words.empty()) return;
-    vk::Recorder recorder(engine.device, engine.pipelines);
-    write_words(recorder, workspace.step, workspace.layout.table_word() + uint32_t(current), words);
-    const vk::Commands commands = recorder.finish();
-    run(commands);
-    current = cache.table().size();
-}
-
-bool Session::Impl::reach(uint32_t first, size_t count) {
-    const auto copy = [&](uint32_t from, uint32_t to) {
-        vk::Recorder recorder(engine.device, engine.pipelines);
-        cache->copy_block(recorder, from, to);
-        const vk::Commands commands = recorder.finish();
-        run(commands);
-    };
-    if (!cache.own(first, copy) || !cache.reach(first + count)) return false;
-    write_table();
-    written = std::max(first == 0 ? 0 : written, first + uint32_t(count));
-    return true;
-}
-
-void Session::Impl::share_prefix() {
-    if (!engine.shares_prefixes(*cache)) return;
-    cache.publish(std::span(tokens).first(computed));
-    const size_t wanted = tokens.empty() ? 0 : tokens.size() - 1;  // the last one's logits are wanted
-    const uint32_t known = computed < wanted ? cache.adopt(std::span(tokens).first(wanted), computed) : 0;
-    if (known > computed) {
-        reused += known - computed;
-        computed = written = known;
-        logits_ready = false;
-    }
-    write_table();
-}
-
-void Session::Impl::writes(uint32_t first, size_t count) {
-    if (!reach(first, count))
-        fail(Status::context_full, "cache", "expected room for ", first + count,
-             " positions in the cache that sessions share, got ", cache->free_blocks(), " free blocks of ",
-             kv_block_tokens, " beside ", cache.table().size());
-    advance_states(first, count);
 }
 
 void Session::Impl::release_buffers() noexcept {
@@ -144,78 +94,6 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
         write_words(recorder, workspace.step, workspace.layout.pieces_word(),
                     std::array{0u, uint32_t(ids.size()), 0u, states.shift(position)});
     if (!outputs.empty()) write_words(recorder, workspace.step, workspace.layout.outputs_word(), outputs);
-}
-
-uint32_t Session::Impl::tokens_of_batch(uint32_t position, size_t limit) const {
-    const uint32_t length = engine.model->architecture.memory.segment;
-    if (length) limit = std::min<size_t>(limit, length - position % length);
-    for (const uint32_t at : {keep_at, share_at})
-        if (at > position) limit = std::min<size_t>(limit, at - position);
-    return uint32_t(limit);
-}
-
-namespace {
-
-// What templates put behind a message, as "<|im_start|>assistant\n<think>\n", is other once the answer is a
-// part of the conversation, and then its thoughts are gone. So it is there that chats are taken up again. Of
-// sequences that begin alike as many tokens less, since the next one may share fewer.
-constexpr uint32_t behind = 16, apart = 64;
-
-}  // namespace
-
-void Session::Impl::choose_keep() {
-    keep_at = 0;
-    const uint32_t length = uint32_t(tokens.size()), at = length - std::min(length, behind);
-    const uint32_t before = std::max(states.longest_kept(computed), share_at <= at ? share_at : 0);
-    if (recurrent && at > computed && at - before >= apart) keep_at = at;
-}
-
-void Session::Impl::copy_states(const StateSlots::Copy& copy) {
-    vk::Recorder recorder(engine.device, engine.pipelines);
-    cache->copy_states(recorder, cache.place(), copy.from, copy.to);
-    const vk::Commands commands = recorder.finish();
-    states.copies(copy);
-    run(commands);
-    states.copied(copy);
-}
-
-void Session::Impl::keep_states() {
-    if (!recurrent || computed == 0) return;
-    const bool shared = computed == share_at;
-    for (Impl* part = this; part; part = part->front.get()) part->copy_states(part->states.to_keep(shared));
-    (shared ? share_at : keep_at) = 0;
-}
-
-void Session::Impl::advance_states(uint32_t first, size_t count) {
-    if (!recurrent) return;
-    if (const auto copy = states.to_go_on(first)) copy_states(*copy);
-    states.advance(first, uint32_t(count));
-}
-
-void Session::Impl::enter_segment(uint32_t position) {
-    const CompressedMemory& memory = engine.model->architecture.memory;
-    if (memory.segment == 0 || position / memory.segment == segment) return;
-    const uint32_t next = position / memory.segment;
-    vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
-    OpContext context{recorder, recorder.device().caps()};
-    for (uint32_t layer = 0; layer < engine.model->architecture.layers.size(); ++layer)
-        record_compress(
-            context,
-            {workspace.step.view(), workspace.layout.table_word(), &cache->layer(layer),
-             compressed_window(memory, segment), compressed_window(memory, next), memory.rate},
-            engine.choices.simple(context.caps, SimpleOp::compress, kv_type_names[size_t(engine.kv_type())]));
-    const vk::Commands commands = recorder.finish();
-    run(commands);
-    segment = next;
-}
-
-void Session::Impl::forget_overwritten() {
-    const uint32_t length = engine.model->architecture.memory.segment;
-    const bool averaged = length != 0 && segment > computed / length;
-    if (!averaged && (!cache || holds(computed, written))) return;
-    segment = 0;
-    const uint32_t stands = averaged ? 0 : states.longest(computed);
-    computed = stands != 0 && holds(stands, written) ? stands : 0;
 }
 
 /// Runs one batch: `ids` from `position` on, logits of the rows `outputs`, in slices that the pacer cuts.
@@ -321,11 +199,10 @@ void Session::Impl::compute_rest(const std::atomic<bool>* cancel) {
 
 std::vector<float> Session::Impl::read_floats(const vk::View& view, size_t count) {
     vk::Buffer readback(engine.device, 4 * count, vk::MemoryUse::readback);
-    vk::Recorder recorder(engine.device, engine.pipelines);
-    recorder.copy(view.slice(0, 4 * count), readback.view());
-    recorder.make_host_visible();
-    const vk::Commands commands = recorder.finish();
-    run(commands);
+    run([&](vk::Recorder& recorder) {
+        recorder.copy(view.slice(0, 4 * count), readback.view());
+        recorder.make_host_visible();
+    });
     const auto* floats = reinterpret_cast<const float*>(readback.mapped().data());
     return {floats, floats + count};
 }
@@ -404,27 +281,6 @@ void Session::set_prefix(uint32_t length) {
     s.prefix = length;
 }
 
-void Session::truncate(uint32_t length) {
-    Impl& s = *impl_;
-    if (length >= s.tokens.size()) return;
-    const auto lock = s.engine.use();  // evict() changes what rewind() does
-    s.tokens.resize(length);
-    s.rewind(length);
-    for (Impl* part = &s; part; part = part->front.get())
-        if (part->cache && part->cache->sequences() > 1) part->cache.shrink(std::max(length, s.source));
-}
-
-void Session::Impl::rewind(uint32_t length) {
-    // Tokens of a prefix have seen those behind them, which may be others now.
-    computed = length < prefix ? 0 : std::min(computed, length);
-    given.cut(length);
-    shown.cut(length);
-    const uint32_t wanted = computed;
-    forget_overwritten();
-    share_at = recurrent && wanted - computed >= apart + behind ? wanted - behind : 0;
-    logits_ready = false;
-}
-
 void Session::evict() {
     const auto lock = impl_->engine.use();
     impl_->release();
@@ -437,72 +293,6 @@ void Session::restore(const std::atomic<bool>* cancel) {
         if (decodes && !impl_->tokens.empty()) impl_->compute_pending(cancel);
     });
 }
-
-SharedView Session::share(SharedKind kind) {
-    Impl& s = *impl_;
-    s.needs_decoder("share");
-    if (s.tokens.empty())
-        fail(Status::bad_argument, "share", "expected at least one appended token, got none");
-    if (kind == SharedKind::attention && !s.watched)
-        fail(Status::bad_argument, "share", "expected a layer whose attention is watched, got none");
-    return s.engine.survive([&] {
-        s.ready();
-        if (kind == SharedKind::hidden && s.stepped) s.logits_ready = false;
-        s.compute_pending(nullptr);
-        if (kind == SharedKind::attention) return s.shared_map();
-        const Matrix row = s.batch(1, 1).matrix(kind == SharedKind::logits ? s.engine.graph.logits
-                                                                           : s.engine.graph.last_hidden);
-        const bool logits = row.view.buffer == s.workspace.logits.view().buffer;
-        return SharedView{row.view.slice(4ull * row.first, 4ull * row.cols), 1, row.cols,
-                          s.engine.device.point(s.last_submitted),
-                          (logits ? s.workspace.logits : s.workspace.arena).exportable()};
-    });
-}
-
-vk::Buffer Session::Impl::map_of(size_t kernel) const {
-    const auto& k = std::get<kernel::Attention>(engine.plan.kernels[kernel].kernel);
-    return shared_buffer(4ull * k.shape.heads * engine.memory.context);
-}
-
-SharedView Session::Impl::shared_map() const {
-    const auto& k = std::get<kernel::Attention>(engine.plan.kernels[*watched].kernel);
-    const uint32_t heads = k.shape.heads, positions = uint32_t(tokens.size());
-    return {map.view(0, 4ull * heads * positions), heads, positions, engine.device.point(last_submitted),
-            map.exportable()};
-}
-
-void Session::watch(std::optional<uint32_t> layer) {
-    Impl& s = *impl_;
-    s.needs_decoder("watch");
-    const size_t layers = s.engine.model->architecture.layers.size();
-    if (layer && *layer >= layers)
-        fail(Status::bad_argument, "watch", "expected a layer below ", layers, ", got ", *layer);
-    const auto& kernels = s.engine.plan.kernels;
-    const auto seen = [&](const PlannedKernel& planned) {
-        const auto* attention = std::get_if<kernel::Attention>(&planned.kernel);
-        return attention && planned.layer == int32_t(*layer) && attention->shape.mask != Mask::source;
-    };
-    const auto found = !layer ? kernels.end()
-                              : std::find_if(kernels.begin() + std::ptrdiff_t(s.engine.plan.encoder_kernels),
-                                             kernels.end(), seen);
-    if (layer && found == kernels.end())
-        fail(Status::unsupported, "watch", "expected a layer whose attention is a matrix of queries and keys",
-             " on this device, got layer ", *layer, " of ", s.engine.model->architecture.family);
-    const auto kernel = size_t(found - kernels.begin());
-    s.engine.survive([&] {
-        s.ready();
-        s.land_all();  // a failed call's
-        s.forget_recorded();
-        s.logits_ready = false;  // the last token's map is yet to be computed
-        s.map = {};
-        s.watched.reset();
-        if (!layer) return;
-        s.map = s.map_of(kernel);
-        s.watched = kernel;
-    });
-}
-
-void Session::wait_for(const vk::Device::TimelinePoint& point) { impl_->host_point = point; }
 
 std::span<const TokenId> Session::tokens() const { return impl_->tokens; }
 uint32_t Session::capacity() const { return impl_->engine.memory.context; }

@@ -38,10 +38,7 @@ void Session::Impl::upload_rotations() {
             rope_tables(engine.model->architecture.ropes[i], engine.memory.context, rotated_length);
         const vk::Buffer staging(engine.device, 4 * table.size(), vk::MemoryUse::staging);
         std::ranges::copy(std::as_bytes(std::span(table)), staging.mapped().begin());
-        vk::Recorder recorder(engine.device, engine.pipelines);
-        recorder.copy(staging.view(), workspace.ropes[i].view());
-        const vk::Commands commands = recorder.finish();
-        run(commands);
+        run([&](vk::Recorder& recorder) { recorder.copy(staging.view(), workspace.ropes[i].view()); });
     }
 }
 

@@ -21,11 +21,10 @@ void Tenant::leave() noexcept {
 
 void Tenant::take_workspace(StepLayout layout, std::span<const uint32_t> table) {
     workspace = engine.workspace(layout, vk::MemoryUse::device, vk::MemoryUse::shared);
-    vk::Recorder recorder(engine.device, engine.pipelines);
-    recorder.fill(workspace.step.view(), 0);
-    write_words(recorder, workspace.step, layout.table_word(), table);
-    const vk::Commands commands = recorder.finish();
-    run(commands);
+    run([&](vk::Recorder& recorder) {
+        recorder.fill(workspace.step.view(), 0);
+        write_words(recorder, workspace.step, layout.table_word(), table);
+    });
 }
 
 void Tenant::release_workspace() noexcept {
@@ -58,10 +57,7 @@ void Tenant::reserve_scratch(uint32_t token_count) {
     };
     reserve(workspace.scratch, bytes.linear, [](const vk::Buffer&) {});
     reserve(workspace.partials, bytes.partials, [&](const vk::Buffer& made) {
-        vk::Recorder recorder(engine.device, engine.pipelines);
-        clear_arrivals(recorder, made.view());
-        const vk::Commands commands = recorder.finish();
-        run(commands);
+        run([&](vk::Recorder& recorder) { clear_arrivals(recorder, made.view()); });
     });
     scratch_for_.insert(token_count);
 }
@@ -102,7 +98,10 @@ vk::Device::Ticket Tenant::submit(const vk::Commands& commands) {
     return last_submitted;
 }
 
-void Tenant::run(const vk::Commands& commands) {
+void Tenant::run(const std::function<void(vk::Recorder&)>& record) {
+    vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
+    record(recorder);
+    const vk::Commands commands = recorder.finish();
     submit(commands);
     try {
         wait(last_submitted);

@@ -53,8 +53,8 @@ struct Tenant {
     void wait(vk::Device::Ticket ticket) const {
         engine.device.wait(ticket, std::chrono::minutes(engine.device.caps().is_cpu() ? 10 : 1));
     }
-    /// Submits and waits. When it throws, the commands do not run any more.
-    void run(const vk::Commands& commands);
+    /// Records, submits and waits. When it throws, what was recorded does not run any more.
+    void run(const std::function<void(vk::Recorder&)>& record);
     /// Waits for work that a failed call left behind (a time-out, say): it runs on these buffers.
     void outlast() noexcept;
     /// Submits, when at most one is on its way.
