@@ -4,7 +4,7 @@
 // step by step.
 #pragma once
 
-#include "session.h"
+#include "sampling.h"
 
 #include <span>
 #include <vector>

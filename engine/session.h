@@ -5,6 +5,7 @@
 #include "grammar/program.h"
 #include "kv_cache.h"
 #include "model.h"
+#include "sampling.h"
 
 #include <algorithm>
 #include <atomic>
@@ -35,12 +36,12 @@ struct Rehearsed {
 inline constexpr uint32_t usual_prompt = 64;  // where nobody knows better
 
 struct EngineOptions {
-    vk::DeviceOptions
-        device;  // `select` may list indices, "0,1": these devices share the layers, in this order
+    /// `select` may list indices, "0,1": these devices share the layers, in this order.
+    vk::DeviceOptions device;
     Precision precision = Precision::balanced;
     std::optional<KvType> kv;  // unset: see kv_type
-    uint32_t context = 0;  // 0: the smallest of the model's maximum, what fits, and 8192 (encoder-decoders:
-                           // 2048)
+    /// 0: the smallest of the model's maximum, what fits, and 8192 (encoder-decoders: 2048).
+    uint32_t context = 0;
     uint32_t prompt_chunk = 0;  // tokens per prompt submission; 0: 512
     bool fusion = true;
     bool deterministic = false;         // one variant per op for all batch sizes: equal bits, slower prompts
@@ -53,19 +54,20 @@ struct EngineOptions {
     uint32_t upload_threads = 0;      // that read weights and move them to the device; 0: as many as do well
     bool replay = true;               // record decode once and replay it; false records every step
     double submission_budget_ms = 0;  // 0: 50 on hardware, 1000 on CPU drivers
-    uint64_t memory_budget = 0;       // device bytes that the plan may take; 0: what the driver offers; what
-                                      // weights it does not hold stay in host memory
-    std::function<uint64_t()> available_memory;  // instead of memory_budget, asked when memory is planned or
-                                                 // restored; may be empty
-    std::vector<uint64_t>
-        memory_budgets;          // the same for each of several devices; the rest take memory_budget
+    /// Device bytes that the plan may take; 0: what the driver offers. Weights that it does not hold stay in
+    /// host memory.
+    uint64_t memory_budget = 0;
+    /// Instead of memory_budget, asked when memory is planned or restored; may be empty.
+    std::function<uint64_t()> available_memory;
+    /// As memory_budget, for each of several devices; the rest take that.
+    std::vector<uint64_t> memory_budgets;
     uint64_t shuffle_seed = 0;   // tests: see RecorderOptions
     bool omit_barriers = false;  // tests: see RecorderOptions
     /// Sessions that share one cache, at most 64: such a batcher computes in one pass (batcher.h), and those
     /// that begin alike have that part in common (block_pool.h). Others have a cache each.
     uint32_t sequences = 1;
-    uint32_t shared_context =
-        0;                // positions of all of them together; 0: as many as fit, at most `context` each
+    /// Positions of all of them together; 0: as many as fit, at most `context` each.
+    uint32_t shared_context = 0;
     bool recover = true;  // a lost device of our own is opened again, sessions replayed
     std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of weights uploaded
     /// Before each submission of a prompt's or a step's part, on the thread of the call: others' chance to
@@ -111,47 +113,7 @@ struct SharedView {
     vk::Memory memory;                // behind the buffer, if it can be exported
 };
 
-struct LogitBias {
-    TokenId token = 0;
-    float bias = 0;  // -infinity bans the token
-};
-
-/// What each means, and in what order they work: ops/sample.h.
-struct SamplingOptions {
-    float temperature = 0;  // 0: greedy
-    uint32_t top_k = 40;    // 0: off
-    float top_p = 0.95f;    // 1: off
-    float min_p = 0.05f;    // 0: off
-    float repetition_penalty =
-        1;  // 1: off; divides positive and multiplies negative logits (Keskar et al. 2019)
-    uint32_t repetition_window = 64;    // tokens back that this penalty and the next two look
-    float frequency_penalty = 0;        // taken from a logit for each time its token was seen
-    float presence_penalty = 0;         // taken once if its token was seen
-    std::vector<LogitBias> logit_bias;  // added to logits; at most one per token
-    float typical_p = 1;                // 1: off; locally typical sampling
-    float xtc_probability = 0;          // 0: off; how often the top choices are excluded
-    float xtc_threshold = 0.1f;         // the probability that makes a token a top choice
-    float mirostat_tau = 0;             // bits of surprise aimed at; 0: off. On, no other filter is
-    float mirostat_eta = 0.1f;          // mirostat's learning rate
-    // DRY ("don't repeat yourself"), see dry.h. Each step then waits for the host.
-    float dry_multiplier = 0;  // 0: off
-    float dry_base = 1.75f;
-    uint32_t dry_allowed_length = 2;  // repetitions up to this long cost nothing
-    uint32_t dry_range = 0;           // tokens back that it looks; 0: all
-    std::vector<std::string> dry_breakers = {"\n", ":", "\"",
-                                             "*"};  // a token that holds one ends a repetition
-    uint64_t seed = 0;
-};
-
 enum class StopReason : uint8_t { end_of_generation, token_limit, context_full, cancelled, stop_string };
-
-/// Natural logarithms of probabilities under the model's own distribution: softmax of the logits as they
-/// are, at temperature 1.
-struct TokenLogprobs {
-    TokenId token = -1;
-    float logprob = 0;
-    std::vector<std::pair<TokenId, float>> best;  // by falling probability, then by id
-};
 
 struct GenerateOptions {
     SamplingOptions sampling;
@@ -184,8 +146,8 @@ struct GenerateResult {
     double seconds = 0;
     std::vector<TokenLogprobs> logprobs;  // one per token, if asked for
     uint32_t proposed = 0, accepted = 0;  // tokens guessed, and those of them that came true
-    uint32_t reused =
-        0;  // tokens appended before it that other sessions had computed (EngineOptions::sequences)
+    /// Tokens appended before it that other sessions had computed (EngineOptions::sequences).
+    uint32_t reused = 0;
 };
 
 /// What a plain forward pass computes behind the last layer.

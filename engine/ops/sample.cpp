@@ -3,7 +3,6 @@
 
 #include "fail.h"
 #include "sampler.h"
-#include "session.h"
 
 #include <algorithm>
 #include <bit>

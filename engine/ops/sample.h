@@ -6,7 +6,7 @@
 //      by the repetition penalty if positive, else multiplied (Keskar et al. 2019); then it loses the
 //      frequency penalty times count and the presence penalty (OpenAI's API)
 //   2. logit biases are added, DRY's penalties (../dry.h) among them; tokens that the mask leaves out get
-//   -infinity
+//      -infinity
 //   3. top-k: the k largest; ties at the end go to the lowest index
 //   4. typical-p: of those, softmax at temperature 1, the fewest whose sum reaches p, nearest first by the
 //      distance of -ln probability from the entropy (Meister et al. 2022)
@@ -26,16 +26,12 @@
 #pragma once
 
 #include "kernel_variant.h"
-#include "tokenizer/tokenizer.h"
+#include "sampling.h"
 
 #include <optional>
 #include <span>
 
 namespace scoria {
-
-struct SamplingOptions;  // session.h
-struct TokenLogprobs;
-struct LogitBias;
 
 /// Words of a sequence's sampler buffer: the state below, then a bit per token.
 uint32_t sampler_words(uint32_t vocab);

@@ -1,7 +1,7 @@
 // See sample.h.
 #include "sample.h"
 
-#include "session.h"
+#include "sampling.h"
 
 #include <algorithm>
 #include <cmath>
