@@ -1,6 +1,7 @@
 // What the cases of the op benchmark are written with: operands, and the clock.
 #pragma once
 
+#include "fail.h"
 #include "instruments/op_bench.h"
 #include "ops/choices.h"
 #include "ops/kv_layout.h"
@@ -26,7 +27,6 @@ class OpTimer {
     const vk::Caps& caps() const { return context_.caps(); }
     const OpSizes& sizes() const { return sizes_; }
     Precision precision() const { return precision_; }
-    KernelVariant variant(SimpleOp op) const { return simple_variants(caps(), op).front(); }
 
     // Operands, which live until the next case.
     Matrix matrix(uint32_t rows, uint32_t cols);
@@ -58,6 +58,12 @@ class OpTimer {
     /// Times `record` and reports it; then operands go.
     void rate(const char* op, std::string_view variant, const std::string& shape, uint64_t bytes,
               uint64_t flops, const Record& record);
+    /// The same of the default variant.
+    template <class Call>
+    void rate(SimpleOp op, const std::string& shape, uint64_t bytes, uint64_t flops, const Call& record) {
+        const KernelVariant variant = simple_variants(caps(), op).front();
+        rate(op_name(op), variant.name, shape, bytes, flops, [&](OpContext& ops) { record(ops, variant); });
+    }
     double read_bandwidth();          // GB/s, of uncached_bytes()
     uint64_t uncached_bytes() const;  // more than caches hold
     Roofline roofline();
@@ -88,5 +94,21 @@ struct OpCase {
     void (*time)(OpTimer& timer);
 };
 std::span<const OpCase> op_cases();
+
+// op_cases_sequence.cpp
+void time_rope_cache(OpTimer& timer);
+void time_attention(OpTimer& timer);
+void time_compress(OpTimer& timer);
+void time_hash(OpTimer& timer);
+void time_sort(OpTimer& timer);
+void time_choose(OpTimer& timer);
+void time_chunk_attention(OpTimer& timer);
+void time_convolve(OpTimer& timer);
+void time_shift(OpTimer& timer);
+void time_scan(OpTimer& timer);
+void time_wkv(OpTimer& timer);
+
+inline uint64_t floats_of(const Matrix& m) { return uint64_t{m.rows} * m.cols; }
+inline std::string sizes_of(const Matrix& m) { return cat(m.rows, " x ", m.cols); }
 
 }  // namespace scoria
