@@ -379,10 +379,6 @@ std::vector<vk::View> views_of(const vk::Pipeline& pipeline, const AttentionArgs
     return views;
 }
 
-template <class Push> std::span<const std::byte> bytes_of(const Push& push) {
-    return std::as_bytes(std::span<const Push, 1>(&push, 1));
-}
-
 }  // namespace
 
 void clear_arrivals(vk::Recorder& recorder, const vk::View& partials) {
@@ -436,19 +432,17 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
             pipeline,
             views_of(pipeline, args, shard, merges && is_tile(variant) ? results() : args.out.view,
                      push.parts == 1 ? args.out.view : args.partials),
-            bytes_of(push),
+            vk::push_bytes(push),
             groups_for(items, is_tile(variant) ? 1 : variant.workgroup / variant.subgroup / variant.shares),
             "attention");
     }
     if (!merges) return;
     const AttentionMergePush merge{push.first_token, push.tokens,    push.heads,     kv.head_dim,
                                    push.parts,       push.out_first, push.out_stride};
-    const uint32_t workgroup = std::min(64u, context.caps.max_invocations);
-    recorder.dispatch(recorder.pipelines().get(
-                          shader_module(Shader::attention_merge),
-                          {{vk::constant_workgroup, workgroup}, {ATTENTION_MASK, uint32_t(args.shape.mask)}}),
+    const KernelVariant merger = plain_variants(context.caps, Shader::attention_merge, 64).front();
+    recorder.dispatch(pipeline_of(context, merger, {{ATTENTION_MASK, uint32_t(args.shape.mask)}}),
                       {results(), args.step, args.out.view}, merge,
-                      groups_for(uint64_t(push.tokens) * push.heads * kv.head_dim, workgroup),
+                      groups_for(uint64_t(push.tokens) * push.heads * kv.head_dim, merger.workgroup),
                       "attention_merge");
 }
 
@@ -460,19 +454,19 @@ void record_attention_map(OpContext& context, const AttentionArgs& args, uint32_
                           const KernelVariant& variant) {
     vk::Recorder& recorder = context.recorder;
     AttentionPush push = push_of(args);
-    std::vector<vk::Constant> constants = constants_of(args);
-    constants.push_back({vk::constant_workgroup, variant.workgroup});
-    const vk::Pipeline& scores = recorder.pipelines().get(shader_module(variant.shader), constants);
-    const vk::Pipeline& softmax =
-        recorder.pipelines().get(shader_module(Shader::attention_map_softmax), constants);
+    const vk::Pipeline& scores = pipeline_of(context, variant, constants_of(args));
+    const KernelVariant softmax_variant =
+        plain_variants(context.caps, Shader::attention_map_softmax, variant.workgroup).front();
+    const vk::Pipeline& softmax = pipeline_of(context, softmax_variant, constants_of(args));
     for (const DeviceKv::Shard& shard : args.kv->shards) {
         push.first_block = shard.first_block;
         push.blocks = shard.blocks;
-        recorder.dispatch(scores, views_of(scores, args, shard, args.out.view, args.out.view), bytes_of(push),
-                          groups_for(uint64_t(push.heads) * keys, variant.workgroup), "attention_map");
+        recorder.dispatch(scores, views_of(scores, args, shard, args.out.view, args.out.view),
+                          vk::push_bytes(push), groups_for(uint64_t(push.heads) * keys, variant.workgroup),
+                          "attention_map");
     }
     recorder.dispatch(softmax, views_of(softmax, args, args.kv->shards.front(), args.out.view, args.out.view),
-                      bytes_of(push), push.heads, "attention_map_softmax");
+                      vk::push_bytes(push), push.heads, "attention_map_softmax");
 }
 
 }  // namespace scoria

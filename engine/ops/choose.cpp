@@ -20,9 +20,8 @@ uint32_t tokens_at_once(uint32_t tokens, uint32_t positions) {
 }
 
 void record_scores(OpContext& context, const ChooseArgs& args, uint32_t first, uint32_t count) {
-    constexpr uint32_t lanes = 64;
     const DeviceKv& kv = *args.kv;
-    const uint32_t workgroup = std::min(lanes, context.caps.max_invocations);
+    const KernelVariant variant = plain_variants(context.caps, Shader::index_scores, 64).front();
     const Matrix q = args.q.row_range(first, count), weights = args.weights.row_range(first, count);
     AttentionPush push{};
     push.first_token = args.first_token + first;
@@ -36,19 +35,18 @@ void record_scores(OpContext& context, const ChooseArgs& args, uint32_t first, u
     push.stride = args.indexer.top;
     push.bias_first = weights.first;
     push.bias_stride = weights.stride;
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(Shader::index_scores),
-                                                                    {{vk::constant_workgroup, workgroup},
-                                                                     {KV_TYPE_CONSTANT, uint32_t(kv.type)},
-                                                                     {KV_PLANES_CONSTANT, kv.planes},
-                                                                     {ATTENTION_HEAD_DIM, kv.head_dim}});
+    const vk::Pipeline& pipeline = pipeline_of(context, variant,
+                                               {{KV_TYPE_CONSTANT, uint32_t(kv.type)},
+                                                {KV_PLANES_CONSTANT, kv.planes},
+                                                {ATTENTION_HEAD_DIM, kv.head_dim}});
     for (const DeviceKv::Shard& shard : kv.shards) {
         push.first_block = shard.first_block;
         push.blocks = shard.blocks;
         std::vector<vk::View> views{q.view,       args.step,    shard.view,  args.scratch,
                                     weights.view, weights.view, weights.view};
         views.resize(pipeline.module->bindings.size());
-        context.recorder.dispatch(pipeline, views, std::as_bytes(std::span<const AttentionPush, 1>(&push, 1)),
-                                  count * groups_for(args.positions, workgroup), "index_scores");
+        context.recorder.dispatch(pipeline, views, vk::push_bytes(push),
+                                  count * groups_for(args.positions, variant.workgroup), "index_scores");
     }
 }
 
@@ -64,9 +62,8 @@ uint64_t choose_scratch_bytes(uint32_t tokens, uint32_t positions) {
 
 void record_choose(OpContext& context, const ChooseArgs& args, const KernelVariant& variant) {
     const uint32_t step = tokens_at_once(args.q.rows, args.positions);
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
-                                        {CHOOSE_LOADS, variant.workgroup > narrow_lanes ? 8u : 1u}});
+    const vk::Pipeline& pipeline =
+        pipeline_of(context, variant, {{CHOOSE_LOADS, variant.workgroup > narrow_lanes ? 8u : 1u}});
     for (uint32_t first = 0; first < args.q.rows; first += step) {
         const uint32_t count = std::min(step, args.q.rows - first);
         if (args.positions > args.indexer.top) record_scores(context, args, first, count);

@@ -7,14 +7,6 @@
 #include <bit>
 
 namespace scoria {
-namespace {
-
-const vk::Pipeline& chunk_pipeline(OpContext& context, const KernelVariant& variant) {
-    return context.recorder.pipelines().get(shader_module(variant.shader),
-                                            {{vk::constant_workgroup, variant.workgroup}});
-}
-
-}  // namespace
 
 ChunkRing chunk_ring(const Chunks& chunks, uint32_t tokens) {
     const auto padded = uint32_t(chunks.padded(tokens));
@@ -48,7 +40,7 @@ void record_hash(OpContext& context, const HashArgs& args, const KernelVariant& 
              " factors of the number of buckets, got ", chunks.buckets.size());
     std::ranges::copy(chunks.buckets, push.buckets);
     context.recorder.dispatch(
-        chunk_pipeline(context, variant), {args.x.view, args.rotations, args.out.view}, push,
+        pipeline_of(context, variant), {args.x.view, args.rotations, args.out.view}, push,
         groups_for(uint64_t(push.tokens) * push.heads * push.rounds, variant.workgroup), "hash");
 }
 
@@ -61,7 +53,7 @@ void record_sort(OpContext& context, const SortArgs& args, const KernelVariant& 
     const SortPush push{args.x.rows,    args.x.cols,   (bits + SORT_BITS - 1) / SORT_BITS,
                         args.x.first,   args.x.stride, args.out.first,
                         args.out.stride};
-    context.recorder.dispatch(chunk_pipeline(context, variant), {args.x.view, args.out.view}, push, push.cols,
+    context.recorder.dispatch(pipeline_of(context, variant), {args.x.view, args.out.view}, push, push.cols,
                               "sort");
 }
 
@@ -103,7 +95,7 @@ void record_chunk_attention(OpContext& context, const ChunkAttentionArgs& args,
                                   .sorted_stride = sorted.stride,
                                   .out_first = args.out.first,
                                   .out_stride = args.out.stride};
-    context.recorder.dispatch(chunk_pipeline(context, variant),
+    context.recorder.dispatch(pipeline_of(context, variant),
                               {args.q.view, args.k.view, args.v.view, sorted.view, args.out.view}, push,
                               uint64_t(push.tokens) * push.heads, "chunk_attention");
 }

@@ -22,9 +22,7 @@ void record_compress(OpContext& context, const CompressArgs& args, const KernelV
     const uint32_t words = kv_row_words(kv.type, kv.head_dim);
     const CompressPush push{kv.kv_heads,        words,          args.table,        kv.shards[0].blocks,
                             args.before.memory, args.after.low, args.after.memory, args.rate};
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader),
-        {{vk::constant_workgroup, variant.workgroup}, {KV_TYPE_CONSTANT, uint32_t(kv.type)}});
+    const vk::Pipeline& pipeline = pipeline_of(context, variant, {{KV_TYPE_CONSTANT, uint32_t(kv.type)}});
     context.recorder.dispatch(pipeline, {args.step, kv.shards[0].view}, push,
                               groups_for(uint64_t{2} * kv.kv_heads * words, variant.workgroup), "compress");
 }

@@ -12,10 +12,8 @@ static_assert(uint32_t(MapKind::scale) == MAP_SCALE && uint32_t(MapKind::clamp) 
 
 const vk::Pipeline& pipeline_for(OpContext& context, const KernelVariant& variant, uint32_t kind,
                                  Activation activation) {
-    return context.recorder.pipelines().get(shader_module(variant.shader),
-                                            {{vk::constant_workgroup, variant.workgroup},
-                                             {ELEMENTWISE_KIND, kind},
-                                             {ELEMENTWISE_ACTIVATION, uint32_t(activation)}});
+    return pipeline_of(context, variant,
+                       {{ELEMENTWISE_KIND, kind}, {ELEMENTWISE_ACTIVATION, uint32_t(activation)}});
 }
 
 uint64_t workgroups(const Matrix& out, const KernelVariant& variant) {
@@ -93,9 +91,7 @@ void record_pack(OpContext& context, const PackArgs& args, const KernelVariant& 
                         .b_stride = b.stride,
                         .out_first = out.first,
                         .out_stride = out.stride};
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
-    context.recorder.dispatch(pipeline, {a.view, b.view, out.view}, push,
+    context.recorder.dispatch(pipeline_of(context, variant), {a.view, b.view, out.view}, push,
                               groups_for(uint64_t(out.rows) * out.cols, variant.workgroup), "pack");
 }
 
@@ -120,10 +116,8 @@ void record_mix(OpContext& context, const MixArgs& args, const KernelVariant& va
                        .out_stride = out.stride,
                        .offset = offset,
                        .factor = factor};
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
-                                        {MIX_FACTORS, factors.has_value()},
-                                        {MIX_INPUTS, y.cols / width}});
+    const vk::Pipeline& pipeline =
+        pipeline_of(context, variant, {{MIX_FACTORS, factors.has_value()}, {MIX_INPUTS, y.cols / width}});
     context.recorder.dispatch(pipeline, {x.view, y.view, third.view, out.view}, push,
                               groups_for(uint64_t(out.rows) * width, variant.workgroup), "mix");
 }

@@ -23,9 +23,7 @@ std::vector<KernelVariant> embed_variants(const vk::Caps& caps) {
 void record_embed(OpContext& context, const EmbedArgs& args, const KernelVariant& variant) {
     const DeviceWeight& table = args.table;
     assert(args.out.cols == table.cols);
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader),
-        {{vk::constant_workgroup, variant.workgroup}, {2, uint32_t(table.type)}});
+    const vk::Pipeline& pipeline = pipeline_of(context, variant, {{2, uint32_t(table.type)}});
     const uint64_t blocks = (uint64_t(table.cols) + 31) / 32;  // of four lanes each
     for (const DeviceWeight::Shard& shard : table.shards) {
         const WeightPlanes planes = weight_planes(table.type, shard.rows, table.cols);

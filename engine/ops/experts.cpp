@@ -28,11 +28,8 @@ void record_route(OpContext& context, const RouteArgs& args, const KernelVariant
         .out_stride = args.out.stride,
         .scale = routing.scale,
         .margin = routing.margin};
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
-                                        {vk::constant_subgroup, variant.subgroup},
-                                        {ROUTE_EXPERTS, routing.experts},
-                                        {ROUTE_USED, routing.used}});
+    const vk::Pipeline& pipeline =
+        pipeline_of(context, variant, {{ROUTE_EXPERTS, routing.experts}, {ROUTE_USED, routing.used}});
     const vk::View& none = args.scores.view;
     context.recorder.dispatch(
         pipeline, {none, args.choice_bias.value_or(none), args.weight_scale.value_or(none), args.out.view},
@@ -118,9 +115,7 @@ void record_expert_sum(OpContext& context, const ExpertSumArgs& args, const Kern
                              .residual_stride = residual.stride,
                              .adds = args.residual.has_value(),
                              .scale = args.scale};
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader),
-        {{vk::constant_workgroup, variant.workgroup}, {EXPERT_SUM_USED, args.used}});
+    const vk::Pipeline& pipeline = pipeline_of(context, variant, {{EXPERT_SUM_USED, args.used}});
     context.recorder.dispatch(pipeline, {args.x.view, args.routes.view, residual.view, args.out.view}, push,
                               groups_for(uint64_t(push.tokens) * push.cols, variant.workgroup), "expert_sum");
 }

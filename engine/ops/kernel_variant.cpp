@@ -23,4 +23,13 @@ std::vector<KernelVariant> plain_variants(const vk::Caps& caps, Shader shader, u
     return {{"plain", shader, std::min({workgroup, caps.max_invocations, caps.max_workgroup_x}), 1}};
 }
 
+const vk::Pipeline& pipeline_of(OpContext& context, const KernelVariant& variant,
+                                std::vector<vk::Constant> constants) {
+    const vk::ShaderModule& module = shader_module(variant.shader);
+    constants.push_back({vk::constant_workgroup, variant.workgroup});
+    if (variant.subgroup > 1 && std::ranges::count(module.constant_ids, vk::constant_subgroup) != 0)
+        constants.push_back({vk::constant_subgroup, variant.subgroup});
+    return context.recorder.pipelines().get(module, constants);
+}
+
 }  // namespace scoria

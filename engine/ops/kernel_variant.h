@@ -24,6 +24,11 @@ std::vector<KernelVariant> subgroup_variants(const vk::Caps& caps, Shader native
 /// The one variant of a kernel without subgroups; `workgroup` as above.
 std::vector<KernelVariant> plain_variants(const vk::Caps& caps, Shader shader, uint32_t workgroup);
 
+/// Its pipeline, with `constants` beside the sizes of its workgroup and, where it has lanes that share work,
+/// of its logical group. Shaders without such groups may use the latter's id for their own.
+const vk::Pipeline& pipeline_of(OpContext& context, const KernelVariant& variant,
+                                std::vector<vk::Constant> constants = {});
+
 /// Workgroups for `items` of which each takes `each`.
 constexpr uint64_t groups_for(uint64_t items, uint64_t each) { return (items + each - 1) / each; }
 

@@ -163,10 +163,8 @@ void record_join(OpContext& context, const LinearArgs& args, const Matrix& sums,
     const KernelVariant variant = plain_variants(context.caps, Shader::linear_join, 64).front();
     const bool quads = !args.glu && whole_quads(sums) && whole_quads(args.out) &&
                        (!args.residual || whole_quads(*args.residual));
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
-                                        {LINEAR_ACTIVATION, uint32_t(args.activation)},
-                                        {LINEAR_X_QUADS, quads}});
+    const vk::Pipeline& pipeline = pipeline_of(
+        context, variant, {{LINEAR_ACTIVATION, uint32_t(args.activation)}, {LINEAR_X_QUADS, quads}});
     const vk::View residual = args.residual ? args.residual->view : args.x.view;
     context.recorder.dispatch(
         pipeline, {sums.view, sums.view, args.bias ? *args.bias : sums.view, residual, args.out.view}, push,
@@ -192,17 +190,15 @@ void record_pack(OpContext& context, const LinearArgs& args, LinearVariant::Oper
     const KernelVariant variant =
         bytes ? plain_variants(context.caps, Shader::linear_pack_int, 64).front()
               : subgroup_variants(context.caps, Shader::linear_pack_sg, Shader::linear_pack, 256).front();
-    std::vector<vk::Constant> constants{{vk::constant_workgroup, variant.workgroup}};
+    std::vector<vk::Constant> constants;
     std::vector<vk::View> views{x.view, to};
     if (!bytes) {
-        constants.insert(constants.end(), {{vk::constant_subgroup, variant.subgroup},
-                                           {LINEAR_PACK_NORM, args.norm.has_value()},
-                                           {LINEAR_X_QUADS, whole_quads(args)}});
+        constants = {{LINEAR_PACK_NORM, args.norm.has_value()}, {LINEAR_X_QUADS, whole_quads(args)}};
         views.push_back(args.norm ? args.norm->weight : x.view);
     }
     const uint64_t blocks = push.row_words / (WEIGHT_BLOCK / 4);
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader), constants);
-    context.recorder.dispatch(pipeline, views, std::as_bytes(std::span(&push, 1)),
+    context.recorder.dispatch(pipeline_of(context, variant, std::move(constants)), views,
+                              vk::push_bytes(push),
                               bytes ? groups_for(rows * blocks, variant.workgroup) : rows,
                               args.norm ? "linear pack norm" : "linear pack");
 }
@@ -227,10 +223,8 @@ void record_sort(OpContext& context, const LinearArgs& args, const LinearVariant
                               .out_slot_stride = args.out.cols / experts.used};
     const KernelVariant sort =
         plain_variants(context.caps, Shader::expert_sort, context.caps.is_cpu() ? 64 : 256).front();
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(sort.shader),
-        {{vk::constant_workgroup, sort.workgroup}, {EXPERT_COUNT, experts.experts}});
-    context.recorder.dispatch(pipeline, {routes.view, to}, push, experts.experts, "expert_sort");
+    context.recorder.dispatch(pipeline_of(context, sort, {{EXPERT_COUNT, experts.experts}}),
+                              {routes.view, to}, push, experts.experts, "expert_sort");
 }
 
 /// What a kernel reads besides weights, as it is prepared for it.
@@ -341,7 +335,7 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         add_views(views, args, variant, planes);
         // Where there are no heads, what is written stands in for their buffers, one of which is written.
         views.resize(pipeline.module->bindings.size(), args.out.view);
-        context.recorder.dispatch(pipeline, views, std::as_bytes(std::span(&push, 1)),
+        context.recorder.dispatch(pipeline, views, vk::push_bytes(push),
                                   row_tiles * token_tiles * variant.splits, label_of(all));
         if (!streams) continue;
         const bool last = i + 1 == weight.shards.size();

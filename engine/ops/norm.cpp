@@ -28,11 +28,8 @@ void record_norm(OpContext& context, const NormArgs& args, const KernelVariant& 
                         .epsilon = args.epsilon};
     // Where a workgroup is one subgroup, as on CPU drivers, loads have no latency to hide.
     const uint32_t loads = variant.workgroup > variant.subgroup ? 8 : 1;
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
-                                        {vk::constant_subgroup, variant.subgroup},
-                                        {NORM_KIND, uint32_t(args.kind)},
-                                        {NORM_LOADS, loads}});
+    const vk::Pipeline& pipeline =
+        pipeline_of(context, variant, {{NORM_KIND, uint32_t(args.kind)}, {NORM_LOADS, loads}});
     const vk::View &none = args.x.view, &second = args.like     ? args.like->view
                                                   : args.weight ? *args.weight
                                                                 : none;

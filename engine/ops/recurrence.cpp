@@ -24,10 +24,8 @@ void record_convolve(OpContext& context, const ConvolveArgs& args, const KernelV
                             .x_stride = args.x.stride,
                             .out_first = args.out.first,
                             .out_stride = args.out.stride};
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
-                                        {CONVOLVE_ACTIVATION, uint32_t(args.activation)},
-                                        {CONVOLVE_TAPS, shape.taps}});
+    const vk::Pipeline& pipeline = pipeline_of(
+        context, variant, {{CONVOLVE_ACTIVATION, uint32_t(args.activation)}, {CONVOLVE_TAPS, shape.taps}});
     context.recorder.dispatch(
         pipeline,
         {args.step, args.x.view, args.taps, args.bias.value_or(args.taps), args.states.view, args.out.view},
@@ -57,7 +55,7 @@ uint32_t parts_of(const Recurrence& shape, uint32_t parts) {
     return parts;
 }
 
-/// With the constants that scan.comp and wkv.comp share, before `constants`.
+/// With the constants that scan.comp and wkv.comp share beside `constants`.
 void dispatch_scan(OpContext& context, const ScanArgs& args, const KernelVariant& variant, uint32_t parts,
                    std::vector<vk::Constant> constants, std::string_view name) {
     const Recurrence& shape = args.shape;
@@ -87,12 +85,10 @@ void dispatch_scan(OpContext& context, const ScanArgs& args, const KernelVariant
                         .q_scale = args.q_scale,
                         .k_scale = args.k_scale,
                         .bound = shape.bound};
-    constants.insert(constants.begin(), {{vk::constant_workgroup, variant.workgroup},
-                                         {SCAN_PARTS, parts},
-                                         {SCAN_KEYS, uint32_t(groups_for(shape.key_dim, parts))}});
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader), constants);
+    constants.insert(constants.end(),
+                     {{SCAN_PARTS, parts}, {SCAN_KEYS, uint32_t(groups_for(shape.key_dim, parts))}});
     context.recorder.dispatch(
-        pipeline,
+        pipeline_of(context, variant, std::move(constants)),
         {args.step, args.qk.view, args.v.view, steps.view, beta.view, args.parameters, args.states.view,
          args.out.view},
         push, uint64_t{push.pieces} * shape.heads * groups_for(shape.value_dim, columns), name);
@@ -110,7 +106,6 @@ void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& 
         {SCAN_BY_COLUMN, shape.by_column()},
         {SCAN_FIXED, shape.kind == RecurrenceKind::lightning},
         {SCAN_BY_KEY, shape.bound < 0 ? SCAN_BOUNDED : uint32_t(shape.by_key)}};
-    if (native) constants.push_back({vk::constant_subgroup, variant.subgroup});
     dispatch_scan(context, args, variant, parts, std::move(constants), "scan");
 }
 
@@ -141,11 +136,9 @@ void record_shift(OpContext& context, const ShiftArgs& args, const KernelVariant
                          .x_stride = args.x.stride,
                          .out_first = args.out.first,
                          .out_stride = args.out.stride};
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
-    context.recorder.dispatch(pipeline, {args.step, args.x.view, args.shift, args.states.view, args.out.view},
-                              push, groups_for(uint64_t{push.tokens} * push.cols, variant.workgroup),
-                              "shift");
+    context.recorder.dispatch(pipeline_of(context, variant),
+                              {args.step, args.x.view, args.shift, args.states.view, args.out.view}, push,
+                              groups_for(uint64_t{push.tokens} * push.cols, variant.workgroup), "shift");
 }
 
 }  // namespace scoria

@@ -70,12 +70,10 @@ void record_rope_cache(OpContext& context, const RopeCacheArgs& args, const Kern
     push.growth_length = args.growth_length;
     push.growth_offset = args.growth_offset;
     std::vector<vk::Constant> constants = rope_constants(args);
-    constants.insert(constants.end(), {{vk::constant_workgroup, variant.workgroup},
-                                       {vk::constant_subgroup, variant.subgroup},
-                                       {KV_TYPE_CONSTANT, uint32_t(kv.type)},
+    constants.insert(constants.end(), {{KV_TYPE_CONSTANT, uint32_t(kv.type)},
                                        {KV_PLANES_CONSTANT, kv.planes},
                                        {ROPE_SPREAD_DIMS, kv_spread(kv.type, kv.planes) ? kv.head_dim : 1}});
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader), constants);
+    const vk::Pipeline& pipeline = pipeline_of(context, variant, std::move(constants));
     const uint64_t items = uint64_t(push.tokens) * (push.heads + kv.planes * push.kv_heads);
     for (const DeviceKv::Shard& shard : kv.shards) {
         push.first_block = shard.first_block;

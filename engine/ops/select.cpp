@@ -12,10 +12,8 @@ std::vector<KernelVariant> select_variants(const vk::Caps& caps) {
 void record_select(OpContext& context, const SelectArgs& args, const KernelVariant& variant) {
     const SelectPush push{args.out.rows, args.out.cols,  args.x.rows,     args.x.first,
                           args.x.stride, args.out.first, args.out.stride, args.outputs_word};
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
     context.recorder.dispatch(
-        pipeline, {args.x.view, args.step, args.out.view}, push,
+        pipeline_of(context, variant), {args.x.view, args.step, args.out.view}, push,
         groups_for(uint64_t(args.out.rows) * args.out.cols, variant.workgroup * ELEMENTS_PER_LANE), "select");
 }
 

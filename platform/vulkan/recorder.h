@@ -14,9 +14,14 @@
 
 namespace scoria::vk {
 
+/// Push constants as they lie in memory.
+template <class Push> std::span<const std::byte> push_bytes(const Push& push) {
+    return std::as_bytes(std::span<const Push, 1>(&push, 1));
+}
+
 struct RecorderOptions {
-    QueueKind queue =
-        QueueKind::compute;         // where the commands will be submitted; transfer records no dispatch
+    /// Where the commands will be submitted; transfer records no dispatch.
+    QueueKind queue = QueueKind::compute;
     bool simultaneous_use = false;  // the command buffer may be submitted again while it is in flight
     bool timestamps = false;        // one pair per dispatch, for Commands::times()
     bool timed = false;             // one pair around all, for Commands::seconds()
@@ -62,8 +67,7 @@ class Recorder {
     template <class Push>
     void dispatch(const Pipeline& pipeline, std::initializer_list<View> views, const Push& push,
                   uint64_t groups, std::string_view label) {
-        dispatch(pipeline, std::span(views.begin(), views.size()),
-                 std::as_bytes(std::span<const Push, 1>(&push, 1)), groups, label);
+        dispatch(pipeline, std::span(views.begin(), views.size()), push_bytes(push), groups, label);
     }
 
     void copy(const View& from, const View& to);                    // sizes equal
