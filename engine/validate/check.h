@@ -78,9 +78,8 @@ class CheckContext {
     std::string only_op, only_variant;  // what alone runs, in self-tests; empty: all
     bool only_subgroups = false;        // leaves out what does not see their width
     uint32_t part = 0, parts = 1;       // of the cases those that are theirs in turn
-    std::chrono::nanoseconds patience =
-        std::chrono::minutes(10);                       // CPU drivers compile at the first dispatch
-    bool keep_maps = false;                             // of errors, for reports with pictures
+    std::chrono::nanoseconds patience = std::chrono::minutes(10);  // CPU drivers compile at the first use
+    bool keep_maps = false;                                        // of errors, for reports with pictures
     std::function<void(const CheckResult&)> on_result;  // called after each, if set; may throw to stop
 
     const vk::Caps& caps() const { return device.caps(); }

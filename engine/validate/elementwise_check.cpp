@@ -67,10 +67,6 @@ struct Pair {
     }
 };
 
-}  // namespace
-
-namespace {
-
 constexpr struct {
     Activation activation;
     const char* name;
@@ -91,10 +87,6 @@ constexpr struct {
 // e^x may be off by 3 + 2 |x| units (Vulkan's table of precisions), which matters while e^-x is not small.
 // Arguments of an activation go through at most one product before.
 constexpr double exp_units = 16;
-
-}  // namespace
-
-namespace {
 
 void run_glu(CheckContext& context, const Case& c, Activation activation, const char* name) {
     const Pair in(context, c);

@@ -5,7 +5,6 @@
 #include "ops/sample.h"
 #include "reference/sample.h"
 #include "sampler.h"
-#include "session.h"
 #include "step.h"
 
 #include <algorithm>
@@ -206,87 +205,30 @@ void check_draws(CheckContext& context) {
     const uint32_t many = context.tier == Tier::full ? 4000 : 800;
     const Draws cases[] = {
         {50, many, 1, with([](O) {})},
-        {300, many, 1, with([](O o) {
-             o.top_k = 10;
-             o.temperature = 50;
-         })},  // exact set: all ten appear
-        {300, many, 1, with([](O o) {
-             o.top_k = 10;
-             o.temperature = 50;
-         }),
-         2},  // ties at the end
-        {3000, many, 2, with([](O o) {
-             o.top_p = 0.6f;
-             o.temperature = 0.7f;
-         })},
+        {300, many, 1, with([](O o) { o.top_k = 10, o.temperature = 50; })},     // exact set: all ten appear
+        {300, many, 1, with([](O o) { o.top_k = 10, o.temperature = 50; }), 2},  // ties at the end
+        {3000, many, 2, with([](O o) { o.top_p = 0.6f, o.temperature = 0.7f; })},
         {300, many, 0, with([](O o) { o.top_p = 0.5f; })},  // all equal
-        {500, many, 2, with([](O o) {
-             o.min_p = 0.1f;
-             o.temperature = 3;
-         })},
-        {5000, many, 3, with([](O o) {
-             o.top_k = 40;
-             o.top_p = 0.95f;
-             o.min_p = 0.05f;
-             o.temperature = 0.8f;
-         })},
+        {500, many, 2, with([](O o) { o.min_p = 0.1f, o.temperature = 3; })},
+        {5000, many, 3,
+         with([](O o) { o.top_k = 40, o.top_p = 0.95f, o.min_p = 0.05f, o.temperature = 0.8f; })},
         // Blocks of the scan are more than k.
-        {20000, 60, 3, with([](O o) {
-             o.top_k = 8;
-             o.temperature = 50;
-         })},
-        {20000, 60, 3, with([](O o) {
-             o.top_k = 8;
-             o.temperature = 50;
-         }),
-         1},
+        {20000, 60, 3, with([](O o) { o.top_k = 8, o.temperature = 50; })},
+        {20000, 60, 3, with([](O o) { o.top_k = 8, o.temperature = 50; }), 1},
         {20000, 60, 0, with([](O o) { o.top_k = 8; })},
-        {5000, 60, 3, with([](O o) {
-             o.top_k = 400;
-             o.top_p = 0.9f;
-             o.temperature = 1.3f;
-         })},
-        {200, 60, 2, with([](O o) {
-             o.repetition_penalty = 1.5f;
-             o.repetition_window = 64;
-             o.top_k = 20;
-         })},
-        {200, 60, 2, with([](O o) {
-             o.frequency_penalty = 0.7f;
-             o.presence_penalty = -0.2f;
-             o.repetition_window = 16;
-         })},
-        {500, many, 2, with([](O o) {
-             o.typical_p = 0.4f;
-             o.temperature = 2;
-         })},
+        {5000, 60, 3, with([](O o) { o.top_k = 400, o.top_p = 0.9f, o.temperature = 1.3f; })},
+        {200, 60, 2, with([](O o) { o.repetition_penalty = 1.5f, o.repetition_window = 64, o.top_k = 20; })},
+        {200, 60, 2,
+         with([](O o) { o.frequency_penalty = 0.7f, o.presence_penalty = -0.2f, o.repetition_window = 16; })},
+        {500, many, 2, with([](O o) { o.typical_p = 0.4f, o.temperature = 2; })},
         {300, many, 5, with([](O o) { o.typical_p = 0.5f; })},  // the likeliest goes
-        {3000, many, 3, with([](O o) {
-             o.top_k = 100;
-             o.typical_p = 0.7f;
-             o.top_p = 0.8f;
-             o.min_p = 0.1f;
-         })},
+        {3000, many, 3, with([](O o) { o.top_k = 100, o.typical_p = 0.7f, o.top_p = 0.8f, o.min_p = 0.1f; })},
         {300, many, 0, with([](O o) { o.typical_p = 0.5f; })},  // all equal
-        {500, many, 3, with([](O o) {
-             o.xtc_probability = 1;
-             o.xtc_threshold = 0.05f;
-         })},
-        {300, many, 3, with([](O o) {
-             o.top_k = 30;
-             o.xtc_probability = 1;
-             o.xtc_threshold = 0.01f;
-         }),
+        {500, many, 3, with([](O o) { o.xtc_probability = 1, o.xtc_threshold = 0.05f; })},
+        {300, many, 3, with([](O o) { o.top_k = 30, o.xtc_probability = 1, o.xtc_threshold = 0.01f; }),
          1},  // ties
-        {300, 200, 3, with([](O o) {
-             o.xtc_probability = 0.5f;
-             o.xtc_threshold = 0.1f;
-         })},
-        {2000, 60, 3, with([](O o) {
-             o.mirostat_tau = 2;
-             o.mirostat_eta = 0.2f;
-             o.temperature = 1.2f;
-         })},
+        {300, 200, 3, with([](O o) { o.xtc_probability = 0.5f, o.xtc_threshold = 0.1f; })},
+        {2000, 60, 3, with([](O o) { o.mirostat_tau = 2, o.mirostat_eta = 0.2f, o.temperature = 1.2f; })},
     };
     for (const Draws& c : cases) {
         std::vector<float> logits = random_floats(c.vocab, context.seed + 5, c.sigma);
