@@ -33,6 +33,9 @@ struct Executor::Step {
     std::map<uint32_t, LayerCache> states = {};  // of recurrences, after these tokens
 
     const Values& in(TensorId id) const { return tensors[id.index]; }
+    std::span<const double> in(const std::optional<TensorId>& id) const {
+        return id ? std::span(in(*id)) : std::span<const double>();
+    }
     Values& out(TensorId id) {
         const GraphTensor& tensor = executor.graph_.tensors[id.index];
         Values& values = tensors[id.index];
@@ -82,10 +85,10 @@ struct Executor::Step {
             round(std::span(rounded).subspan(begin, cols(id)));
         return rounded;
     }
-    Values vector(WeightRef ref, uint32_t size) const {
-        return values_of(*executor.model_.tensors, view(ref, 1, size));
+    Values whole(WeightRef ref, uint32_t rows, uint32_t cols) const {
+        return values_of(*executor.model_.tensors, view(ref, rows, cols));
     }
-
+    Values vector(WeightRef ref, uint32_t size) const { return whole(ref, 1, size); }
     Values vector(const std::optional<WeightRef>& ref, uint32_t size) const {
         return ref ? vector(*ref, size) : Values{};
     }
@@ -151,10 +154,8 @@ struct Executor::Step {
         Values bias, distance_values;
         if (op.shape.bias == PositionBias::linear) bias = vector(op.bias, heads);
         if (op.shape.bias == PositionBias::table || op.shape.bias == PositionBias::table_both)
-            bias = values_of(*executor.model_.tensors, view(*op.bias, heads, op.shape.bias_cols()));
-        if (op.distance_values)
-            distance_values =
-                values_of(*executor.model_.tensors, view(*op.distance_values, span, op.shape.head_dim));
+            bias = whole(*op.bias, heads, op.shape.bias_cols());
+        if (op.distance_values) distance_values = whole(*op.distance_values, span, op.shape.head_dim);
         Values rounded_keys, rounded_values;
         const auto read = [&](const Values& rows, Values& copy, bool values) -> const Values& {
             const auto& round = executor.rounding_.cache;
@@ -177,9 +178,9 @@ struct Executor::Step {
                    .global = executor.global_,
                    .bias = bias,
                    .sinks = sinks,
-                   .distances = op.distances ? std::span(in(*op.distances)) : std::span<const double>(),
+                   .distances = in(op.distances),
                    .distance_values = distance_values,
-                   .chosen = op.chosen ? std::span(in(*op.chosen)) : std::span<const double>(),
+                   .chosen = in(op.chosen),
                    .chosen_cols = op.chosen ? cols(*op.chosen) : 0},
                   out(op.out));
     }
@@ -248,8 +249,8 @@ struct Executor::Step {
         }
     }
     void run(const op::Mix& op) {
-        mix(in(op.x), in(op.y), op.factors ? std::span(in(*op.factors)) : std::span<const double>(),
-            rows(op.x), op.width, double{op.offset}, double{op.factor}, op.first, out(op.out));
+        mix(in(op.x), in(op.y), in(op.factors), rows(op.x), op.width, double{op.offset}, double{op.factor},
+            op.first, out(op.out));
     }
     void run(const op::Gate& op) {
         gate(in(op.x), columns(in(op.gate), cols(op.gate), op.first, op.gates), op.activation, out(op.out));
@@ -266,8 +267,7 @@ struct Executor::Step {
     }
     void run(const op::Sort& op) { sort(in(op.x), cols(op.x), out(op.out)); }
     void run(const op::ChunkAttention& op) {
-        chunk_attention(op.shape, in(op.q), in(op.k), in(op.v),
-                        op.sorted ? std::span(in(*op.sorted)) : std::span<const double>(), out(op.out));
+        chunk_attention(op.shape, in(op.q), in(op.k), in(op.v), in(op.sorted), out(op.out));
     }
     /// What a recurrence remembers, to be changed: convolved rows as keys, states as values.
     LayerCache& state(uint32_t layer, const Recurrence& shape) {
@@ -288,8 +288,7 @@ struct Executor::Step {
             for (size_t i = 0; i < from.size(); ++i)
                 x[i / width * shape.channels() + column + i % width] = from[i];
             column += width;
-            const Values of_part =
-                values_of(*executor.model_.tensors, view(op.taps[part], uint32_t(width), shape.taps));
+            const Values of_part = whole(op.taps[part], uint32_t(width), shape.taps);
             taps.insert(taps.end(), of_part.begin(), of_part.end());
         }
         convolve(shape, x, taps, vector(op.bias, shape.channels()), op.activation,
@@ -300,8 +299,7 @@ struct Executor::Step {
         const uint32_t width = cols(op.x);
         const std::span<double> remembered =
             op.feed_forward ? std::span(mine.values).last(width) : std::span(mine.keys);
-        shift(in(op.x), values_of(*executor.model_.tensors, view(op.shift, cols(op.out) / width, width)),
-              remembered, out(op.out));
+        shift(in(op.x), whole(op.shift, cols(op.out) / width, width), remembered, out(op.out));
     }
     void run(const op::Columns& op) {
         const Values& x = in(op.x);
@@ -323,8 +321,8 @@ struct Executor::Step {
         scan(shape,
              {.qk = in(op.qk),
               .v = in(op.v),
-              .steps = op.step ? std::span(in(*op.step)) : std::span<const double>(),
-              .betas = op.beta ? std::span(in(*op.beta)) : std::span<const double>(),
+              .steps = in(op.step),
+              .betas = in(op.beta),
               .qk_cols = cols(op.qk),
               .v_cols = cols(op.v),
               .q_first = op.q_first,
