@@ -5,7 +5,6 @@
 #include "file.h"
 #include "log.h"
 #include "pipeline_cache.h"
-#include "shaders.h"
 #include "verdicts.h"
 
 #include <nlohmann/json.hpp>
@@ -19,8 +18,6 @@ namespace {
 constexpr int tuned_format = 1;
 constexpr uint64_t most_bytes = 4ull << 20;  // of a file: thousands of entries
 constexpr const char* precision_words[] = {"strict", "balanced", "fast"};
-
-std::string tuned_build() { return cat(SCORIA_VERSION, "-", shaders_digest()); }
 
 /// Whether the sizes alone say what an attention costs.
 bool is_plain(const kernel::Attention& k) {
@@ -47,7 +44,7 @@ TunedEntries TunedBook::read() const noexcept try {
     if (folder_.empty() || !std::filesystem::exists(path_of(path_))) return {};
     const auto json = nlohmann::json::parse(read_file(path_, most_bytes));
     const bool ours = json.at("format") == tuned_format && json.at("device") == device_ &&
-                      json.at("driver") == driver_ && json.at("build") == tuned_build();
+                      json.at("driver") == driver_ && json.at("build") == kernels_build();
     return ours ? json.at("variants").get<TunedEntries>() : TunedEntries();
 } catch (const std::exception& error) {
     log_once(cat("[tune] ", path_, " is ignored: ", error.what()));
@@ -65,7 +62,7 @@ void TunedBook::save() noexcept try {
     const nlohmann::json json = {{"format", tuned_format},
                                  {"device", device_},
                                  {"driver", driver_},
-                                 {"build", tuned_build()},
+                                 {"build", kernels_build()},
                                  {"variants", entries_}};
     const std::string text = json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     make_folders(folder_);

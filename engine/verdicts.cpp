@@ -19,13 +19,11 @@ namespace {
 constexpr int format_version = 2;
 constexpr std::string_view stem = "verdicts-";
 
-std::string build_id() { return cat(SCORIA_VERSION, "-", shaders_digest()); }
-
 StoredVerdicts verdicts_in(const std::string& path) {
     const auto json = nlohmann::json::parse(read_file(path, 16ull << 20));
     if (json.at("format") != format_version) fail(Status::bad_file, path, "expected format ", format_version);
     StoredVerdicts stored{json.at("device"), json.at("driver"), json.at("build"), false, {}};
-    stored.current = stored.build == build_id();
+    stored.current = stored.build == kernels_build();
     stored.verdicts.passed = json.at("passed").get<std::set<std::string, std::less<>>>();
     stored.verdicts.failed = json.at("failed").get<std::map<std::string, std::string, std::less<>>>();
     stored.verdicts.suspected = json.at("suspected").get<std::set<std::string, std::less<>>>();
@@ -33,6 +31,8 @@ StoredVerdicts verdicts_in(const std::string& path) {
 }
 
 }  // namespace
+
+std::string kernels_build() { return cat(SCORIA_VERSION, "-", shaders_digest()); }
 
 std::string driver_version(const vk::Caps& caps) {
     return caps.driver_info.empty() ? caps.driver_name : caps.driver_info;
@@ -58,7 +58,7 @@ void VerdictBook::settle_journal() noexcept try {
     if (!std::filesystem::exists(path_of(journal_path_))) return;
     LockedFile journal(journal_path_);
     const std::string all = journal.text();
-    const std::string opening = build_id() + ' ';  // what another build did is no fault of this one
+    const std::string opening = kernels_build() + ' ';  // what another build did is no fault of this one
     const bool whole = all.starts_with(opening) && all.ends_with('\n');
     if (!whole) return;
     const std::string variant = all.substr(opening.size(), all.size() - opening.size() - 1);
@@ -94,7 +94,7 @@ bool VerdictBook::open_journal() noexcept try {
 }
 
 void VerdictBook::begin(std::string_view variant) noexcept {
-    if (journal_ && !journal_->write(cat(build_id(), ' ', variant, '\n')))
+    if (journal_ && !journal_->write(cat(kernels_build(), ' ', variant, '\n')))
         log_once(cat("[self-test] ", journal_path_, " cannot be written: a crash would not be remembered"));
 }
 
@@ -118,13 +118,10 @@ std::map<std::string, std::string, std::less<>> VerdictBook::left_out(bool untes
 
 void VerdictBook::save() noexcept try {
     if (folder_.empty()) return;
-    const nlohmann::json json = {{"format", format_version},
-                                 {"device", device_},
-                                 {"driver", driver_},
-                                 {"build", build_id()},
-                                 {"passed", verdicts_.passed},
-                                 {"failed", verdicts_.failed},
-                                 {"suspected", verdicts_.suspected}};
+    const nlohmann::json json = {
+        {"format", format_version},        {"device", device_},          {"driver", driver_},
+        {"build", kernels_build()},        {"passed", verdicts_.passed}, {"failed", verdicts_.failed},
+        {"suspected", verdicts_.suspected}};
     const std::string text = json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     make_folders(folder_);
     write_file_atomic(path_, std::as_bytes(std::span(text)));

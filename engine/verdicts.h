@@ -16,6 +16,8 @@
 
 namespace scoria {
 
+/// What tells builds apart whose kernels may differ.
+std::string kernels_build();
 /// What tells versions of a driver apart.
 std::string driver_version(const vk::Caps& caps);
 
