@@ -367,9 +367,9 @@ typedef struct scoria_generate_options {
     void (*on_logprobs)(void* user, int32_t id, float logprob, const int32_t* best_ids,
                         const float* best_logprobs, size_t count);
     void* user;
-    const scoria_logit_bias* logit_bias; /* one per token at most */
+    const scoria_logit_bias* logit_bias; /* one per token, and 1024, at most */
     size_t logit_bias_count;
-    const char* const* stop; /* texts that end the answer and are left out of it */
+    const char* const* stop; /* texts that end the answer and are left out of it: 64 of 4096 bytes at most */
     size_t stop_count;
     /* Text that the answer must be one of the words of: a GBNF grammar, or a JSON schema. Not both; may be
      * NULL. */

@@ -24,14 +24,13 @@ class Picture {
     void rectangle(int x, int y, int width, int height, const Colour& colour);
     void line(double x0, double y0, double x1, double y1, const Colour& colour, int thickness = 1);
     /// Of printable ASCII; anything else shows as '?'. x, y: the top left corner. A line is
-    /// text_height * scale high.
+    /// 9 * scale high.
     void text(int x, int y, std::string_view text, const Colour& colour, int scale = 1);
     void text_upwards(int x, int y, std::string_view text, const Colour& colour, int scale = 1);
     /// `other`, each of its pixels `scale` wide and high.
     void paste(int x, int y, const Picture& other, int scale = 1);
     std::string png() const;
 
-    static constexpr int text_height = 9;
     static int text_width(std::string_view text, int scale = 1);
     /// What of `text` fits into `width` pixels.
     static std::string_view fitting(std::string_view text, int width, int scale = 1);
