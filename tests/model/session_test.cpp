@@ -8,6 +8,7 @@
 #include "support/compare.h"
 #include "support/device.h"
 #include "support/golden.h"
+#include "tenant.h"
 
 #include <doctest/doctest.h>
 
@@ -150,6 +151,18 @@ TEST_CASE("deterministic: equal bits however the prompt is batched" * needs_fixt
     for (const size_t part : {1, 3, 9, 33}) CHECK(outcome(pinned, 50, part) == whole);
     pinned.prompt_chunk = 7;
     CHECK(outcome(pinned) == whole);
+}
+
+TEST_CASE("an engine never knew of what could not be made for it" * needs_fixtures()) {
+    struct Unmade final : Tenant {
+        explicit Unmade(Engine::Impl& owner) : Tenant(owner) { fail(Status::failed, "test", "not made"); }
+        void release() noexcept override {}
+        void forget_recorded() noexcept override {}
+        void fail_cancelled() const override { fail(Status::cancelled, "test", "cancelled"); }
+    };
+    Engine engine(tiny(), strict());
+    CHECK_THROWS_AS((void)make_tenant<Unmade>(engine.impl()), Error);
+    CHECK(engine.impl().tenants.empty());
 }
 
 TEST_CASE("hidden states without logits are those beside them" * needs_fixtures()) {
