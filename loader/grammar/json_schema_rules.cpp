@@ -1,6 +1,7 @@
 // What the keywords of JSON Schema mean together: references, combination, and telling alternatives apart.
 #include "fail.h"
 #include "json_schema.h"
+#include "tokenizer/json.h"
 
 #include <algorithm>
 #include <array>
@@ -196,22 +197,26 @@ std::vector<std::string> types_of(const Json& schema, const std::string& where) 
     return types;
 }
 
+namespace {
+
+/// Members of one object or list are compared in pairs, those of two combined ones too.
+void check_sizes(const Json& json) {
+    constexpr size_t most_members = 8192;
+    if (!json.is_structured()) return;
+    if (json.size() > most_members)
+        fail(Status::unsupported, "json schema", "expected at most ", most_members,
+             " members of an object or a list, got ", json.size());
+    for (const Json& each : json) check_sizes(each);
+}
+
+}  // namespace
+
 SchemaDocument::SchemaDocument(std::string_view text) {
     if (text.size() > most_text)
         fail(Status::bad_argument, "json schema", "expected at most ", most_text, " bytes, got ",
              text.size());
-    const auto shallow = [](int depth, Json::parse_event_t, Json&) {
-        if (depth > int(2 * most_depth))
-            fail(Status::bad_argument, "json schema", "expected JSON nested at most ", 2 * most_depth,
-                 " deep, got more");
-        return true;
-    };
-    try {
-        root_ = Json::parse(text, shallow);
-    } catch (const nlohmann::json::exception& error) {
-        fail(Status::bad_argument, "json schema",
-             "expected JSON, got none: ", std::string_view(error.what()));
-    }
+    root_ = parse_ordered(text, "json schema", Status::bad_argument, 2 * most_depth);
+    check_sizes(root_);
 }
 
 const Json& SchemaDocument::target(const Json& reference, const std::string& where) const {

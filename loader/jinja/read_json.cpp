@@ -1,5 +1,6 @@
 #include "jinja/read_json.h"
 
+#include "tokenizer/json.h"
 #include "tokenizer/utf8.h"
 
 #include <algorithm>
@@ -63,9 +64,15 @@ Value value_of_json(Runtime& runtime, const Json& json, bool from_input) {
 Value read_json(Runtime& runtime, const Text& text) {
     constexpr uint64_t most_per_byte = 40;  // "[" makes a value of its own
     runtime.reserve(most_per_byte * text.size());
-    const Json json = Json::parse(text.bytes(), nullptr, false);
-    if (json.is_discarded()) runtime.fail("expected JSON for 'from_json', got another text");
-    return value_of_json(runtime, json, text.has_input());
+    const auto parsed = [&]() -> Json {
+        try {
+            return parse_ordered(text.bytes(), "from_json", Status::failed, max_value_depth);
+        } catch (const Error&) {
+            runtime.fail("expected JSON of at most ", max_value_depth,
+                         " nested values for 'from_json', got another text");
+        }
+    };
+    return value_of_json(runtime, parsed(), text.has_input());
 }
 
 }  // namespace scoria::jinja

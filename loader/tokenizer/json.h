@@ -10,12 +10,21 @@
 
 namespace scoria {
 
-/// Errors: bad_file, if it is no JSON or deeper than any real file: copies and readers recurse.
+constexpr int most_json_depth = 64;  // deeper than any real file
+
+/// Objects keep their order; where a key comes again, the last value counts, in the first one's place. Unlike
+/// nlohmann's own parser it does not compare each key with all before it. Errors: `status`, if it is no JSON
+/// or deeper.
+nlohmann::ordered_json parse_ordered(std::string_view text, std::string_view where,
+                                     Status status = Status::bad_file, size_t most_depth = most_json_depth);
+
+/// Errors: bad_file, if it is no JSON or too deep: copies and readers recurse.
 template <class Json> Json parse_shallow(std::string_view text, std::string_view where) {
-    constexpr int most_depth = 64;
+    if constexpr (std::is_same_v<Json, nlohmann::ordered_json>) return parse_ordered(text, where);
     const auto limit = [&](int depth, typename Json::parse_event_t, Json&) {
-        if (depth > most_depth)
-            fail(Status::bad_file, where, "expected at most ", most_depth, " levels of nesting, got more");
+        if (depth > most_json_depth)
+            fail(Status::bad_file, where, "expected at most ", most_json_depth,
+                 " levels of nesting, got more");
         return true;
     };
     try {

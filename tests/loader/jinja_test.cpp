@@ -209,10 +209,11 @@ TEST_CASE("what a template gets wrong is said with its line") {
          "[template] line 1: expected at most 1 arguments of 'f', got 2"},
         {"{{ 1 // 0 }}", "[template] line 1: expected a divisor other than 0, got 0"},
         {"{{ x | tojson }}", "[template] line 1: expected a value that JSON can hold, got undefined"},
-        {"{{ '[1' | from_json }}", "[template] line 1: expected JSON for 'from_json', got another text"},
+        {"{{ '[1' | from_json }}",
+         "[template] line 1: expected JSON of at most 200 nested values for 'from_json', got another text"},
         {"{{ 1 | from_json }}", "[template] line 1: expected a str for 'from_json', got int"},
         {"{{ ('[' * 300 ~ ']' * 300) | from_json }}",
-         "[template] line 1: expected at most 200 nested values in JSON, got more"},
+         "[template] line 1: expected JSON of at most 200 nested values for 'from_json', got another text"},
         {"{{ d | trim('a', 'b') }}", "[template] line 1: expected at most 1 arguments of 'trim', got 2"},
     };
     for (const Case& c : cases) {

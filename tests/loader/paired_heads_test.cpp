@@ -1,4 +1,5 @@
 // Rows of heads in the order of pairs: beside a converter that stores them so, and by ranges of bytes.
+#include "fail.h"
 #include "paired_heads.h"
 
 #include "support/golden.h"
