@@ -126,9 +126,10 @@ std::optional<ReplyPart> tagged_call(std::string_view text, const TaggedForm& ta
     return ReplyPart{ReplyPart::Kind::call, arguments.dump(), function};
 }
 
+constexpr std::string_view space_of_names = "functions.";
+
 /// "functions.NAME:0" of Kimi K2, "NAME[CALL_ID]..." of Mistral: the name.
 std::string plain_name(std::string_view text) {
-    constexpr std::string_view space_of_names = "functions.";
     text = trimmed(text.substr(0, text.find("[CALL_ID]")));
     if (text.starts_with(space_of_names)) text.remove_prefix(space_of_names.size());
     return std::string(text.substr(0, text.rfind(':')));
@@ -144,7 +145,9 @@ std::vector<ReplyPart> named_calls(std::string_view text, const NamedForm& form,
         const size_t end = form.ends.empty() ? text.npos : text.find(form.ends);
         const Json arguments = shallow_json(text.substr(0, end));
         if (!arguments.is_object() || !reply.tools.count(plain_name(*name))) return {};
-        calls.push_back({ReplyPart::Kind::call, arguments.dump(), plain_name(*name)});
+        const std::string_view id = trimmed(*name);
+        calls.push_back({ReplyPart::Kind::call, arguments.dump(), plain_name(id),
+                         std::string(id.starts_with(space_of_names) ? id : "")});
         text = end == text.npos ? "" : text.substr(end + form.ends.size());
     }
     return calls;
@@ -327,18 +330,29 @@ void ReplyParts::take_call(std::string_view text, std::vector<ReplyPart>& parts)
                          std::string(form_.call.begin) + std::string(text) + std::string(form_.call.end)});
 }
 
+void ReplyParts::drop_held(size_t bytes) {
+    held_.erase(0, bytes);
+    searched_ -= std::min(searched_, bytes);
+}
+
 /// Whether `held_` had a marker.
 bool ReplyParts::take_marker(std::vector<ReplyPart>& parts) {
     size_t at = std::string::npos;
     Turn found{};
-    for (const Turn& turn : turns())
-        if (const size_t here = held_.find(turn.marker); here < at) {
+    size_t keep = 0;
+    for (const Turn& turn : turns()) {
+        keep = std::max(keep, begun(held_, turn.marker));
+        if (const size_t here = held_.find(turn.marker, searched_); here < at) {
             at = here;
             found = turn;
         }
-    if (at == std::string::npos) return false;
+    }
+    if (at == std::string::npos) {
+        searched_ = held_.size() - keep;
+        return false;
+    }
     const std::string before = held_.substr(0, at);
-    held_.erase(0, at + found.marker.size());
+    drop_held(at + found.marker.size());
     if (state_ == State::call) {
         take_call(before, parts);
     } else {
@@ -379,21 +393,25 @@ void ReplyParts::take_channels(std::vector<ReplyPart>& parts) {
         // What has no header is an answer: a grammar made the model write it.
         if (state_ == State::start && !held_.empty() && !begins_header(held_)) state_ = State::content;
         if (state_ == State::start) {
-            const size_t end = held_.find(header_ends);
-            if (end == held_.npos) return;
+            const size_t end = held_.find(header_ends, searched_);
+            if (end == held_.npos) {
+                searched_ = held_.size() - begun(held_, header_ends);
+                return;
+            }
             take_header(std::string_view(held_).substr(0, end));
-            held_.erase(0, end + header_ends.size());
+            drop_held(end + header_ends.size());
         }
         size_t end = held_.npos, length = 0, keep = 0;
         for (const std::string_view marker : body_ends) {
-            if (const size_t at = held_.find(marker); at < end) end = at, length = marker.size();
+            if (const size_t at = held_.find(marker, searched_); at < end) end = at, length = marker.size();
             keep = std::max(keep, begun(held_, marker));
         }
         const bool ended = end != held_.npos;
-        if (!ended && state_ == State::call) return;  // which is given away as a whole
         if (!ended) end = held_.size() - keep;
+        searched_ = end;
+        if (!ended && state_ == State::call) return;  // which is given away as a whole
         take_body(held_.substr(0, end), parts);
-        held_.erase(0, end + length);
+        drop_held(end + length);
         if (!ended) return;
         state_ = State::start;
     }
@@ -415,13 +433,11 @@ std::vector<ReplyPart> ReplyParts::push(std::string_view text) {
     }
     if (state_ == State::call) return parts;
     if (may_be_call()) {
-        const std::string_view begin = trimmed(held_);
-        if (begin.empty() || begin.front() == '{' || begin.front() == '[') return parts;  // finish() tells
+        drop_held(std::min(held_.find_first_not_of(space), held_.size()));
+        if (held_.empty() || held_.front() == '{' || held_.front() == '[') return parts;  // finish() tells
     }
-    size_t keep = 0;
-    for (const Turn& turn : turns()) keep = std::max(keep, begun(held_, turn.marker));
-    const std::string certain = held_.substr(0, held_.size() - keep);
-    held_.erase(0, certain.size());
+    const std::string certain = held_.substr(0, searched_);
+    drop_held(searched_);
     take_text(certain, parts);
     return parts;
 }

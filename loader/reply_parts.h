@@ -43,6 +43,7 @@ struct ReplyPart {
     Kind kind = Kind::content;
     std::string text;    // of a call: its arguments, JSON
     std::string name{};  // of the function called
+    std::string id{};    // that the model gave the call, where its template reads names out of ids (Kimi K2)
     bool operator==(const ReplyPart&) const = default;
 };
 
@@ -66,6 +67,7 @@ class ReplyParts {
     bool may_be_call() const {
         return form_.bare_calls && (state_ == State::start || (state_ == State::content && !began_));
     }
+    void drop_held(size_t bytes);
     bool take_marker(std::vector<ReplyPart>& parts);
     void take_text(std::string_view text, std::vector<ReplyPart>& parts);
     void take_call(std::string_view text, std::vector<ReplyPart>& parts);
@@ -76,6 +78,7 @@ class ReplyParts {
     ReplyForm form_;
     State state_;
     std::string held_;       // not looked at, or perhaps the beginning of a marker; all of a call
+    size_t searched_ = 0;    // bytes of it in which no marker begins
     std::string space_;      // white space that counts if text follows
     bool began_ = false;     // this part has shown text
     std::string recipient_;  // of a call in channels

@@ -21,6 +21,8 @@ std::string random_id(size_t length) {
     return id;
 }
 
+std::string call_id(const ReplyPart& call) { return call.id.empty() ? random_id(9) : call.id; }
+
 namespace {
 
 /// A token's bytes, of which JSON's text cannot show all.
@@ -68,6 +70,7 @@ Json ChoicesReply::frame(const char* kind) const {
 std::string ChoicesReply::event(Json choice) const {
     Json json = frame(chat_ ? "chat.completion.chunk" : "text_completion");
     json["choices"] = Json::array({std::move(choice)});
+    if (usage_at_end_) json["usage"] = nullptr;
     return event_text(json);
 }
 
@@ -99,7 +102,7 @@ Json ChoicesReply::delta(Choice& choice, const ReplyPart& part) {
         break;
     }
     const size_t index = choice.calls.size();
-    choice.calls.push_back({{"id", random_id(9)},
+    choice.calls.push_back({{"id", call_id(part)},
                             {"type", "function"},
                             {"function", {{"name", part.name}, {"arguments", part.text}}}});
     Json call = choice.calls.back();
@@ -178,7 +181,8 @@ Json ChoicesReply::whole() const {
     for (const Choice& choice : choices_) {
         Json each{{"index", json["choices"].size()}};
         if (chat_) {
-            each["message"] = {{"role", "assistant"}, {"content", choice.text}};
+            const bool only_calls = choice.text.empty() && !choice.calls.empty();
+            each["message"] = {{"role", "assistant"}, {"content", only_calls ? Json() : Json(choice.text)}};
             if (!choice.thought.empty()) each["message"]["reasoning_content"] = choice.thought;
             if (!choice.calls.empty()) each["message"]["tool_calls"] = choice.calls;
         } else {

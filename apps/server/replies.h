@@ -7,8 +7,10 @@
 
 namespace scoria::server {
 
-/// Letters and digits. A call has nine, as Mistral's templates ask for.
+/// Letters and digits.
 std::string random_id(size_t length);
+/// The one that the model gave the call, or nine letters and digits, as Mistral's templates ask for.
+std::string call_id(const ReplyPart& call);
 
 struct ReplyNames {
     std::string id, model;

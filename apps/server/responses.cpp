@@ -74,12 +74,14 @@ class Messages {
   private:
     static bool is_system(const Json& role) { return role == "system" || role == "developer"; }
     void think(const Json& item) {
+        std::string said;
         for (const char* key : {"content", "summary"}) {
             const Json* const parts = field(item, key);
-            if (!thought_.empty() || !parts || !parts->is_array()) continue;
+            if (!said.empty() || !parts || !parts->is_array()) continue;
             for (const Json& part : *parts)
-                if (part.is_object() && part.contains("text")) thought_ += text("text", part["text"]);
+                if (part.is_object() && part.contains("text")) said += text("text", part["text"]);
         }
+        thought_ += (thought_.empty() || said.empty() ? "" : "\n\n") + said;
     }
     Json& fresh_assistant() {
         all_.push_back({{"role", "assistant"}, {"content", ""}});
@@ -305,8 +307,8 @@ std::string ResponseReply::close(const char* status) {
 std::string ResponseReply::call(const ReplyPart& part) {
     std::string events = close("completed");
     const std::string id = "fc_" + random_id(24);
-    Json item{{"id", id},          {"type", "function_call"}, {"status", "in_progress"},
-              {"name", part.name}, {"call_id", random_id(9)}, {"arguments", ""}};
+    Json item{{"id", id},          {"type", "function_call"},  {"status", "in_progress"},
+              {"name", part.name}, {"call_id", call_id(part)}, {"arguments", ""}};
     const Json place{{"output_index", output_.size()}, {"item_id", id}};
     const auto say = [&](const char* type, Json fields) {
         Json all = place;
@@ -354,6 +356,7 @@ std::string ResponseReply::take(News news) {
     std::string events;
     for (const ReplyPart& part : parts) {
         const bool answers = part.kind == ReplyPart::Kind::content;
+        if (part.kind == ReplyPart::Kind::call) logprobs_.clear();  // its own
         events += show(part, answers ? logprob_entries(tokenizer_, std::exchange(logprobs_, {})) : Json());
     }
     if (!news.result) return events;
