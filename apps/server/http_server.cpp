@@ -1,6 +1,7 @@
 // See http_server.h.
 #include "http_server.h"
 
+#include "call_form.h"
 #include "conversation.h"
 #include "embedding.h"
 #include "embedding_texts.h"
@@ -65,7 +66,7 @@ struct HttpServer::Impl {
     Impl(Engine& own_engine, ServerOptions own_options)
         : engine(own_engine), model(engine.model()), options(std::move(own_options)),
           queue(engine, options.most_waiting, metrics), embedder(model), texts(embedding_texts_of(model)),
-          ranker(model) {}
+          ranker(model), calls(call_form(model.chat_template)) {}
 
     void route();
     void answer_error(const ErrorForm& form, std::string_view what, Response& out);
@@ -102,6 +103,7 @@ struct HttpServer::Impl {
     const Embedder embedder;
     const EmbeddingTexts texts;
     const Ranker ranker;
+    const CallForm calls;  // that the model's template shows
     int port = 0;
 };
 
@@ -187,6 +189,7 @@ ChatPrompt HttpServer::Impl::rendered(Conversation& conversation) const try {
     if (model.chat_template.source().find("developer") == std::string::npos)
         for (Json& message : conversation.messages)
             if (message["role"] == "developer") message["role"] = "system";
+    shape_calls(conversation.messages, calls);
     return model.chat_template.render(conversation);
 } catch (const Error& error) {
     throw Error(error.status() == Status::failed ? Status::bad_argument : error.status(), error.what());

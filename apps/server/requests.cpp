@@ -118,7 +118,7 @@ AnswerRequest read_answers(const Json& body, const AnswerDefaults& defaults, uin
     return request;
 }
 
-/// Parts of a content joined; an image is refused. Arguments of calls as the object that templates expect.
+/// Parts of a content joined; an image is refused.
 Json plain_message(Json message) {
     if (!message.is_object() || !message.contains("role") || !message["role"].is_string())
         expected("messages", "objects with a role", message);
@@ -127,39 +127,52 @@ Json plain_message(Json message) {
     if (content.is_array()) {
         std::string joined;
         for (const Json& part : content) {
-            if (!part.is_object() || part.value("type", Json()) != "text" || !part.contains("text"))
-                expected("content", "parts of type text", part);
-            joined += text("text", part["text"]);
+            const Json type = part.is_object() ? part.value("type", Json()) : Json();
+            const char* const key = type == "text" ? "text" : "refusal";
+            if (type != key || !part.contains(key)) expected("content", "parts of type text", part);
+            joined += text(key, part[key]);
         }
         content = joined;
     }
     if (!content.is_string()) expected("content", "a string or an array of parts", content);
     if (message.contains("reasoning_content") && !message.contains("thinking"))
         message["thinking"] = message["reasoning_content"];  // as gpt-oss's template calls it
-    if (message.contains("tool_calls") && message["tool_calls"].is_array())
-        for (Json& call : message["tool_calls"]) {
-            const auto place = Json::json_pointer("/function/arguments");
-            if (!call.is_object() || !call.contains(place) || !call[place].is_string()) continue;
-            Json arguments = shallow_json(call[place].get<std::string>());
-            if (arguments.is_object()) call[place] = std::move(arguments);
-        }
     return message;
 }
 
 void read_tools(const Json& body, ChatRequest& request) {
     const Json* const tools = field(body, "tools");
-    const Json* const choice = field(body, "tool_choice");
+    const Json* choice = field(body, "tool_choice");
     if (tools && !tools->is_array()) expected("tools", "an array", *tools);
+    const auto place = Json::json_pointer("/function/name");
+    for (const Json& tool : tools ? *tools : Json::array())
+        if (!tool.is_object() || !tool.contains(place) || !tool[place].is_string())
+            expected("tools", "functions with a name", tool);
     if (choice && *choice == "none") return;
     if (tools && !tools->empty()) request.conversation.tools = *tools;
+    if (choice && choice->is_object() && choice->contains("allowed_tools")) {
+        const Json& allowed = (*choice)["allowed_tools"];
+        if (!allowed.is_object() || !allowed.contains("mode") || !allowed.value("tools", Json()).is_array())
+            expected("allowed_tools", "an object with a mode and tools", allowed);
+        const auto name_of = [&](const Json& tool) {
+            return tool.is_object() ? tool.value(place, Json()) : Json();
+        };
+        Json& offered = request.conversation.tools;
+        offered = Json::array();
+        for (const Json& tool : tools ? *tools : Json::array())
+            if (std::ranges::any_of(allowed["tools"],
+                                    [&](const Json& each) { return name_of(each) == name_of(tool); }))
+                offered.push_back(tool);
+        if (offered.empty()) expected("allowed_tools", "some of the tools", allowed);
+        choice = &allowed["mode"];
+    }
     if (!choice || *choice == "auto") return;
-    const auto place = Json::json_pointer("/function/name");
     if (*choice == "required")
         request.must_call = "*";
     else if (choice->is_object() && choice->contains(place))
         request.must_call = text("tool_choice", (*choice)[place]);
     else
-        expected("tool_choice", "none, auto, required or a function", *choice);
+        expected("tool_choice", "none, auto, required, a function or allowed_tools", *choice);
     if (request.conversation.tools.is_null()) expected("tool_choice", "none, without tools", *choice);
     if (request.format || request.answers.front().output_grammar)
         expected("tool_choice", "none or auto beside a format of the answer", *choice);

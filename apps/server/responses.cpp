@@ -159,8 +159,16 @@ Json chat_of(const Json& body) {
         if (!tools->is_array()) expected("tools", "an array", *tools);
         for (const Json& tool : *tools) chat["tools"].push_back(nested("tools", tool));
     }
-    if (const Json* choice = field(body, "tool_choice"))
-        chat["tool_choice"] = choice->is_object() ? nested("tool_choice", *choice) : *choice;
+    if (const Json* choice = field(body, "tool_choice")) {
+        if (choice->is_object() && choice->value("type", Json()) == "allowed_tools") {
+            Json allowed{{"mode", choice->value("mode", Json())}, {"tools", Json::array()}};
+            for (const Json& tool : choice->value("tools", Json::array()))
+                allowed["tools"].push_back(nested("tool_choice", tool));
+            chat["tool_choice"]["allowed_tools"] = std::move(allowed);
+        } else {
+            chat["tool_choice"] = choice->is_object() ? nested("tool_choice", *choice) : *choice;
+        }
+    }
     if (const Json* shape = field(body, "text")) {
         if (!shape->is_object()) expected("text", "an object", *shape);
         if (const Json* format = field(*shape, "format")) {

@@ -1,10 +1,15 @@
 // What serve makes of a model's text and of who asks, without a model.
+#include "call_form.h"
 #include "fail.h"
+#include "file.h"
 #include "grammar/matcher.h"
 #include "guard.h"
 #include "responses.h"
+#include "test_env.h"
 
 #include <doctest/doctest.h>
+
+#include <chrono>
 
 using namespace scoria;
 using namespace scoria::server;
@@ -161,8 +166,8 @@ const PartsCase parts_cases[] = {
      "\"Rome\"}<|tool_call_end|><|tool_call_begin|>functions.weather:1<|tool_call_argument_begin|>{}"
      "<|tool_call_end|><|tool_calls_section_end|>",
      {{Kind::content, "I look."},
-      {Kind::call, R"({"city":"Rome"})", "weather"},
-      {Kind::call, "{}", "weather"}}},
+      {Kind::call, R"({"city":"Rome"})", "weather", "functions.weather:0"},
+      {Kind::call, "{}", "weather", "functions.weather:1"}}},
     {"such a section with a call that nobody offered, and one without its arguments",
      "<|tool_calls_section_begin|>",
      "",
@@ -240,6 +245,65 @@ TEST_CASE("serve: thoughts and calls are told from an answer, in pieces of any s
     CHECK(parts_of(form, "<tool_call>{}</tool_call>", 5).front().text == "<tool_call>{}</tool_call>");
 }
 
+TEST_CASE("serve: long calls take no longer than as many bytes of other kinds") {
+    const struct {
+        std::string_view chat_template, begin, piece, end;
+    } cases[] = {
+        {marked_template, "<tool_call>{\"name\":\"weather\",\"arguments\":{\"city\":\"", "rain",
+         "\"}}</tool_call>"},
+        {"[TOOL_CALLS]", "[{\"name\":\"weather\",\"arguments\":{\"city\":\"", "rain", "\"}}]"},
+        {"[TOOL_CALLS]", "", " \n \n", "[{\"name\":\"weather\",\"arguments\":{\"city\":\"Rome\"}}]"},
+        {"<|channel|> <|message|>", "<|channel|>commentary to=functions.weather<|message|>", "rain",
+         "<|call|>"},
+        {"<|channel|> <|message|>", "<|channel|>", "rain", "to=functions.weather<|message|>{}<|call|>"}};
+    for (const auto& each : cases) {
+        CAPTURE(each.begin);
+        CAPTURE(each.piece);
+        const auto start = std::chrono::steady_clock::now();
+        ReplyParts parts(reply_form(each.chat_template, "", weather_tools()));
+        CHECK(parts.push(each.begin).empty());
+        for (int i = 0; i < 500'000; ++i) CHECK_UNARY(parts.push(each.piece).empty());
+        std::vector<ReplyPart> got = parts.push(each.end);
+        if (got.empty()) got = parts.finish();
+        REQUIRE(got.size() == 1);
+        CHECK(got[0].name == "weather");
+        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));  // else a minute
+    }
+}
+
+TEST_CASE("serve: templates are told of earlier calls in the form that they show" * test::needs_fixtures()) {
+    const auto form_of = [](const std::string& name) {
+        return call_form(ChatTemplate(read_file(test::fixtures() + "/templates/" + name + ".jinja")));
+    };
+    CHECK(form_of("deepseek-ai-DeepSeek-R1-Distill-Llama-8B") == CallForm{true, true});
+    for (const char* usual : {"Qwen-Qwen3-0.6B", "Qwen3-Coder", "meta-llama-Llama-3.1-8B-Instruct", "GLM-4.6",
+                              "deepseek-ai-DeepSeek-V3.1", "Mistral-Small-3.2-24B-Instruct-2506",
+                              "openai-gpt-oss-120b", "HuggingFaceTB-SmolLM2-135M-Instruct"})
+        CHECK_MESSAGE(form_of(usual) == CallForm{}, usual);
+    // A text is concatenated; an empty content would be an answer of its own.
+    CHECK(call_form(
+              ChatTemplate("{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.name + "
+                           "c.function.arguments }}{% endfor %}{% if m.content is not none %}[{{ m.content "
+                           "}}]{% endif %}{% endfor %}")) == CallForm{true, true});
+
+    const Json said = Json::parse(R"([{"role":"assistant","content":"","tool_calls":[
+        {"id":"1","type":"function","function":{"name":"weather","arguments":"{\"city\": \"Rome\"}"}},
+        {"id":"2","type":"function","function":{"name":"weather","arguments":"Rome"}},{"id":"3"}]},
+        {"role":"assistant","content":""}])");
+    for (const CallForm form : {CallForm{false, false}, CallForm{false, true}, CallForm{true, true}}) {
+        Json messages = said;
+        shape_calls(messages, form);
+        const Json& calls = messages[0]["tool_calls"];
+        CHECK(messages[0]["content"].is_null() == form.null_content);
+        CHECK(messages[1]["content"] == "");
+        CHECK(calls[0]["function"]["arguments"].is_object() != form.text_arguments);
+        CHECK(calls[1]["function"]["arguments"] == "Rome");
+        shape_calls(messages, {true, false});
+        CHECK(calls[0]["function"]["arguments"] ==
+              (form.text_arguments ? R"({"city": "Rome"})" : R"({"city":"Rome"})"));
+    }
+}
+
 TEST_CASE("serve: who may ask") {
     const GuardRules rules{.key = "k", .hosts = {"box.lan"}, .origins = {"https://app.example"}};
     const auto status = [&](const char* host, const char* origin, const char* key) {
@@ -278,16 +342,20 @@ TEST_CASE("serve: a request is read as clients write it") {
     CHECK(options.stop == std::vector<std::string>{"end"});
     CHECK(usual.usage_at_end);
 
-    // Templates read arguments as an object; assistants that only call have no content.
+    // Assistants that only call have no content.
     const ChatRequest history = parse_chat(
         chat(R"({"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",
         "function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}]},{"role":"tool","tool_call_id":"1","content":"rain"}],
         "chat_template_kwargs":{"enable_thinking":false},"reasoning_effort":"low"})"),
         defaults, 100);
-    const Json& call = history.conversation.messages[0];
-    CHECK(call["content"] == "");
-    CHECK(call["tool_calls"][0]["function"]["arguments"]["city"] == "Rome");
+    CHECK(history.conversation.messages[0]["content"] == "");
     CHECK(history.conversation.variables.dump() == R"({"enable_thinking":false,"reasoning_effort":"low"})");
+
+    const ChatRequest refused = parse_chat(
+        chat(
+            R"({"messages":[{"role":"assistant","content":[{"type":"refusal","refusal":"No"},{"type":"text","text":"."}]}]})"),
+        defaults, 100);
+    CHECK(refused.conversation.messages[0]["content"] == "No.");
 
     Json tools = chat("{}");
     tools["tools"] = weather_tools();
@@ -296,6 +364,15 @@ TEST_CASE("serve: a request is read as clients write it") {
     CHECK(parse_chat(tools, defaults, 100).conversation.tools.is_null());
     tools["tool_choice"] = Json::parse(R"({"type":"function","function":{"name":"weather"}})");
     CHECK(parse_chat(tools, defaults, 100).must_call == "weather");
+    tools["tools"].push_back({{"type", "function"}, {"function", {{"name", "time"}}}});
+    for (const auto& [mode, must_call] : {std::pair("auto", ""), {"required", "*"}}) {
+        tools["tool_choice"] = Json::parse(
+            R"({"type":"allowed_tools","allowed_tools":{"tools":[{"type":"function","function":{"name":"time"}}]}})");
+        tools["tool_choice"]["allowed_tools"]["mode"] = mode;
+        const ChatRequest allowed = parse_chat(tools, defaults, 100);
+        CHECK(allowed.conversation.tools.dump() == R"([{"type":"function","function":{"name":"time"}}])");
+        CHECK(allowed.must_call == must_call);
+    }
     CHECK_THROWS_AS(call_grammar(weather_tools(), "other", reply_form(marked_template, "", weather_tools())),
                     Error);
     CHECK_THROWS_AS(call_grammar(weather_tools(), "*", reply_form("plain", "", weather_tools())), Error);
@@ -307,9 +384,13 @@ TEST_CASE("serve: a request is read as clients write it") {
         CHECK(
             grammar::Program(call_grammar(offered, "*", reply_form(marked_template, "", offered))).states() >
             0);
-    for (const char* bad : {R"({"seed":1.5})", R"({"stream":1})", R"({"logprobs":true,"top_logprobs":21})",
-                            R"({"logit_bias":{"x":1}})", R"({"grammar":"root ::= ("})", R"({"tools":3})",
-                            R"({"tools":[],"tool_choice":"required"})", R"({"stream_options":[]})"})
+    for (
+        const char* bad :
+        {R"({"seed":1.5})", R"({"stream":1})", R"({"logprobs":true,"top_logprobs":21})",
+         R"({"logit_bias":{"x":1}})", R"({"grammar":"root ::= ("})", R"({"tools":3})", R"({"tools":[3]})",
+         R"({"tools":[{"type":"function","function":{}}]})", R"({"tools":[],"tool_choice":"required"})",
+         R"({"tools":[{"function":{"name":"f"}}],"tool_choice":{"allowed_tools":{"mode":"auto","tools":[{"function":{"name":"g"}}]}}})",
+         R"({"stream_options":[]})"})
         CHECK_THROWS_AS(parse_chat(chat(bad), defaults, 100), Error);
 }
 
@@ -318,6 +399,7 @@ TEST_CASE("serve: items of a response's input are messages") {
         Json::parse(R"({"instructions":"Be brief.","input":[{"role":"developer","content":"In verse."},
         {"type":"message","role":"user","content":[{"type":"input_text","text":"Rain "},{"type":"input_text","text":"in Rome?"}]},
         {"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"Hm."}]},
+        {"type":"reasoning","id":"rs_2","summary":[{"type":"summary_text","text":"So."}]},
         {"type":"message","role":"assistant","id":"msg_1","status":"completed","content":[{"type":"output_text","text":"I look.","annotations":[]}]},
         {"type":"function_call","call_id":"1","name":"weather","arguments":"{\"city\":\"Rome\"}"},
         {"type":"function_call","call_id":"2","name":"weather","arguments":"{}"},
@@ -330,9 +412,9 @@ TEST_CASE("serve: items of a response's input are messages") {
     CHECK(request.conversation.messages ==
           Json::parse(R"([{"role":"system","content":"Be brief.\n\nIn verse."},
         {"role":"user","content":"Rain in Rome?"},
-        {"role":"assistant","content":"I look.","reasoning_content":"Hm.","tool_calls":[
-            {"id":"1","type":"function","function":{"name":"weather","arguments":{"city":"Rome"}}},
-            {"id":"2","type":"function","function":{"name":"weather","arguments":{}}}],"thinking":"Hm."},
+        {"role":"assistant","content":"I look.","reasoning_content":"Hm.\n\nSo.","tool_calls":[
+            {"id":"1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}},
+            {"id":"2","type":"function","function":{"name":"weather","arguments":"{}"}}],"thinking":"Hm.\n\nSo."},
         {"role":"tool","tool_call_id":"1","content":"dry"},{"role":"tool","tool_call_id":"2","content":"wet"}])"));
     CHECK(request.conversation.tools.dump() ==
           R"([{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}])");
