@@ -195,12 +195,14 @@ void Batcher::Impl::keep(const Pieces& pieces) {
 }
 
 void Batcher::Impl::answer_alone(Member& m) {
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - m.added;
     try {
         if (engine.options.sequences > 1) make_room_alone(m);
         m.answer.result() = m.s.generate(m.options);
     } catch (...) {
         m.error = std::current_exception();
     }
+    m.answer.result().waited = waited.count();
     m.ended = true;
 }
 

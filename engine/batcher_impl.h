@@ -25,6 +25,7 @@ struct Batcher::Impl final : Tenant {
         size_t kept, prompt = 0;       // tokens of the session before, and with the ids that came
         std::optional<uint32_t> slot;  // of the tables and samplers
         bool sampler_written = false;
+        const std::chrono::steady_clock::time_point added = std::chrono::steady_clock::now();
         std::optional<std::chrono::steady_clock::time_point> begun;  // with its first token, in a pass
         bool ended = false;
         std::exception_ptr error;

@@ -144,6 +144,7 @@ struct GenerateResult {
     std::vector<TokenId> tokens;  // the end-of-generation token, if reached, is last
     StopReason reason = StopReason::token_limit;
     double seconds = 0;
+    double waited = 0;                    // seconds of a batch's, for its turn
     std::vector<TokenLogprobs> logprobs;  // one per token, if asked for
     uint32_t proposed = 0, accepted = 0;  // tokens guessed, and those of them that came true
     /// Tokens appended before it that other sessions had computed (EngineOptions::sequences).

@@ -15,6 +15,8 @@ double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+Error ends() { return Error(Status::cancelled, "[serve] expected a server that goes on, got one that ends"); }
+
 }  // namespace
 
 void Mailbox::put(News news) {
@@ -42,14 +44,18 @@ AnswerQueue::~AnswerQueue() {
 void AnswerQueue::stop() {
     const std::lock_guard lock(mutex_);
     ended_ = true;
-    waiting_.clear();
+    for (const Work& work : std::exchange(waiting_, {})) {
+        if (!work.mailbox) continue;
+        work.mailbox->cancel();
+        work.mailbox->put({.error = std::make_exception_ptr(ends())});
+    }
     for (const auto& [key, mailbox] : begun_) mailbox->cancel();  // one of speculation is one step
     asked_.notify_one();
 }
 
 void AnswerQueue::wait(std::vector<Work> works) {
     const std::lock_guard lock(mutex_);
-    if (ended_) fail(Status::cancelled, "serve", "expected a server that goes on, got one that ends");
+    if (ended_) throw ends();
     std::erase_if(waiting_, [](const Work& work) { return work.mailbox && work.mailbox->cancelled(); });
     if (waiting_.size() + running_ >= most_waiting_ + engine_.options().sequences)
         fail(Status::busy, "serve", "expected at most ", most_waiting_, " answers that wait, got one more");
@@ -77,7 +83,7 @@ void AnswerQueue::run(std::function<void(Engine&)> work) {
     try {
         done.get();
     } catch (const std::future_error&) {
-        fail(Status::cancelled, "serve", "expected a server that goes on, got one that ends");
+        throw ends();
     }
 }
 
@@ -86,10 +92,21 @@ size_t AnswerQueue::waiting() {
     return waiting_.size();
 }
 
-/// Of an answer whose first `shown` tokens are counted.
-void AnswerQueue::count(const GenerateResult& result, size_t shown, Clock::time_point first) {
-    if (shown) metrics_.generation_seconds += seconds_since(first);
-    metrics_.generated_tokens += std::max(shown, result.tokens.size()) - shown;
+/// Of an answer.
+struct AnswerQueue::Progress {
+    const Clock::time_point begun = Clock::now();
+    Clock::time_point first{};  // token
+    size_t tokens = 0;          // that are counted
+    uint32_t unsent = 0;        // of them
+};
+
+void AnswerQueue::count(const GenerateResult& result, const Progress& progress) {
+    if (progress.tokens) {
+        const std::chrono::duration<double> prompt = progress.first - progress.begun;
+        metrics_.prompt_seconds += prompt.count() - result.waited;
+        metrics_.generation_seconds += seconds_since(progress.first);
+    }
+    metrics_.generated_tokens += std::max(progress.tokens, result.tokens.size()) - progress.tokens;
     metrics_.reused_tokens += result.reused;
     metrics_.guessed_tokens += result.proposed;
     metrics_.accepted_tokens += result.accepted;
@@ -109,19 +126,12 @@ void AnswerQueue::begin(const Question& question, uint32_t answer, const std::sh
         options.cancel = &mailbox->cancelled();
         if (options.logprobs)
             options.on_logprobs = [logprobs](const TokenLogprobs& token) { logprobs->push_back(token); };
-        struct Progress {
-            const Clock::time_point begun = Clock::now();
-            Clock::time_point first{};  // token
-            size_t tokens = 0;
-            uint32_t unsent = 0;  // of them
-        };
         const auto progress = std::make_shared<Progress>();
         options.on_text = [this, to, answer, logprobs, progress,
                            prompt = question.ids.size()](TokenId token, std::string_view text) {
             if (token >= 0 && progress->tokens++ == 0) {
                 progress->first = Clock::now();
                 metrics_.prompt_tokens += prompt;
-                metrics_.prompt_seconds += seconds_since(progress->begun);
             }
             metrics_.generated_tokens += token >= 0;
             progress->unsent += token >= 0;
@@ -136,16 +146,17 @@ void AnswerQueue::begin(const Question& question, uint32_t answer, const std::sh
         const std::vector<TokenId> ids = session->begin(question.ids);
         Session& begun = *session;
         batcher_->add(begun, ids, std::move(options),
-                      [this, session = std::move(session), to, answer,
+                      [this, session = std::move(session), mailbox, answer,
                        progress](GenerateResult result, std::exception_ptr error) mutable {
                           session.reset();  // its part of the cache is the next one's
-                          count(result, progress->tokens, progress->first);
-                          to->put({.answer = answer, .result = std::move(result), .error = std::move(error)});
-                          end({to, answer});
+                          count(result, *progress);
+                          end({mailbox.get(), answer});  // first: who hears of it may ask again
+                          mailbox->put(
+                              {.answer = answer, .result = std::move(result), .error = std::move(error)});
                       });
     } catch (const std::exception&) {
-        mailbox->put({.answer = answer, .error = std::current_exception()});
         end({to, answer});
+        mailbox->put({.answer = answer, .error = std::current_exception()});
     }
 }
 

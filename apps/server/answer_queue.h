@@ -72,7 +72,8 @@ class AnswerQueue {
     void compute();
     bool begin();  // false: the end
     void begin(const Question& question, uint32_t answer, const std::shared_ptr<Mailbox>& mailbox);
-    void count(const GenerateResult& result, size_t shown, std::chrono::steady_clock::time_point first);
+    struct Progress;
+    void count(const GenerateResult& result, const Progress& progress);
     void step();
     void end(const std::pair<Mailbox*, uint32_t>& answer);
 

@@ -1,6 +1,8 @@
 // See exchange.h.
 #include "exchange.h"
 
+#include "fail.h"
+
 #include <algorithm>
 
 namespace scoria::server {
@@ -10,13 +12,29 @@ constexpr auto heartbeat = std::chrono::seconds(1);
 
 }  // namespace
 
-Exchange::Exchange(std::vector<std::unique_ptr<Reply>> replies, bool stream)
-    : replies_(std::move(replies)), stream_(stream) {
-    if (stream) unsent_ = replies_.front()->begin();
+/// What the next news, if one comes in `most`, adds to a stream. Errors: the answer's own.
+std::string Exchange::take(std::chrono::milliseconds most) {
+    std::optional<News> news = mailbox_->take(most);
+    if (!news) return {};
+    size_t at = 0;
+    while (news->answer >= replies_[at]->answers()) news->answer -= uint32_t(replies_[at++]->answers());
+    return replies_[at]->take(std::move(*news));
 }
 
-/// The choices of all prompts in one list, and what they cost together.
-Json Exchange::whole() const {
+bool Exchange::done() const {
+    return std::ranges::all_of(replies_, [](const auto& reply) { return reply->done(); });
+}
+
+Json Exchange::whole(const std::function<bool()>& stays) try {
+    for (Clock::time_point looked = Clock::now(); !done();) {
+        (void)take(heartbeat);
+        if (Clock::now() - looked < heartbeat) continue;
+        if (!stays()) fail(Status::cancelled, "serve", "expected a client that waits, got one that left");
+        looked = Clock::now();
+    }
+    if (mailbox_->cancelled())
+        fail(Status::cancelled, "serve", "expected a server that goes on, got one that ends");
+    // The choices of all prompts in one list, and what they cost together.
     Json all = replies_.front()->whole();
     for (size_t i = 1; i < replies_.size(); ++i) {
         Json other = replies_[i]->whole();
@@ -28,31 +46,26 @@ Json Exchange::whole() const {
             all["usage"][key] = all["usage"][key].get<size_t>() + other["usage"][key].get<size_t>();
     }
     return all;
+} catch (...) {
+    mailbox_->cancel();
+    throw;
 }
 
 Exchange::Next Exchange::send(const Write& write, std::string& problem) {
-    std::string out = std::exchange(unsent_, {});
-    std::optional<News> news = mailbox_->take(out.empty() ? heartbeat : heartbeat.zero());
-    bool ends = false;
-    if (news) {
-        size_t at = 0;
-        while (news->answer >= replies_[at]->answers()) news->answer -= uint32_t(replies_[at++]->answers());
-        try {
-            out += replies_[at]->take(std::move(*news));
-        } catch (const std::exception& error) {
-            mailbox_->cancel();
-            problem = error.what();
-            outcome_ = Outcome::failed;
-            if (!stream_) return Next::lost;
-            return write(out + replies_[at]->failure(problem)) ? Next::done : Next::lost;
-        }
-        if (!stream_) out.clear();
-        ends = std::ranges::all_of(replies_, [](const auto& reply) { return reply->done(); });
-        if (ends) out += stream_ ? replies_.front()->end() : json_text(whole());
+    std::string out = std::exchange(begun_, true) ? "" : replies_.front()->begin();
+    try {
+        out += take(out.empty() ? heartbeat : heartbeat.zero());
+    } catch (const std::exception& error) {
+        if (!mailbox_->cancelled()) outcome_ = Outcome::failed;
+        mailbox_->cancel();
+        problem = error.what();
+        return write(out + replies_.front()->failure(problem)) ? Next::done : Next::lost;
     }
-    // That a client is gone shows when something is sent: a comment of a stream, white space before JSON.
-    const auto now = std::chrono::steady_clock::now();
-    if (out.empty() && now - written_ >= heartbeat) out = stream_ ? ":\n\n" : " ";
+    const bool ends = done();
+    if (ends) out += replies_.front()->end();
+    // That a client is gone shows when something is sent: a comment, where there is nothing else.
+    const Clock::time_point now = Clock::now();
+    if (out.empty() && now - written_ >= heartbeat) out = ":\n\n";
     if (!out.empty()) {
         if (!write(out)) return Next::lost;
         written_ = now;

@@ -16,22 +16,26 @@ class Exchange {
     enum class Next : uint8_t { more, done, lost };
 
     /// `replies`: one for each prompt, in the order of the mailbox's answers; of a stream, one.
-    Exchange(std::vector<std::unique_ptr<Reply>> replies, bool stream);
+    explicit Exchange(std::vector<std::unique_ptr<Reply>> replies) : replies_(std::move(replies)) {}
     const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
-    /// Waits a heartbeat at most and writes what there is. `problem`: what an answer failed of, if one did;
-    /// what is no stream can only break off then, since its status is sent.
+    /// All of it as one object. `stays`: whether the client still waits, asked with every heartbeat. Errors:
+    /// an answer's own; cancelled, where the client left or the server ends.
+    Json whole(const std::function<bool()>& stays);
+    /// Of a stream: waits a heartbeat at most and writes what there is. `problem`: what the answer failed of,
+    /// if it did.
     Next send(const Write& write, std::string& problem);
-    Outcome outcome() const { return outcome_; }  // at the end
+    Outcome outcome() const { return outcome_; }  // of a stream, at its end
 
   private:
-    Json whole() const;
+    using Clock = std::chrono::steady_clock;
+    std::string take(std::chrono::milliseconds most);
+    bool done() const;
 
     std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
     std::vector<std::unique_ptr<Reply>> replies_;
-    const bool stream_;
-    std::string unsent_;
+    bool begun_ = false;
     Outcome outcome_ = Outcome::cancelled;
-    std::chrono::steady_clock::time_point written_ = std::chrono::steady_clock::now();
+    Clock::time_point written_ = Clock::now();
 };
 
 }  // namespace scoria::server

@@ -2,6 +2,7 @@
 #include "http_server.h"
 
 #include "call_form.h"
+#include "connection.h"
 #include "conversation.h"
 #include "embedding.h"
 #include "embedding_texts.h"
@@ -11,8 +12,6 @@
 #include "pictures/picture.h"
 #include "ranker.h"
 #include "responses.h"
-
-#include <httplib.h>
 
 #include <bit>
 #include <chrono>
@@ -25,9 +24,7 @@ using httplib::Request;
 using httplib::Response;
 
 constexpr size_t most_body = 8u << 20;  // bytes
-/// Not plain application/json, which the library compresses where clients take that, so that a heartbeat
-/// would stay in the compressor.
-constexpr const char* whole_type = "application/json; charset=utf-8";
+constexpr const char* json_type = "application/json";
 constexpr size_t most_choices = 256;  // of a request
 constexpr size_t own_threads = 16;    // of connections that ask for no answer
 
@@ -37,15 +34,16 @@ struct ErrorForm {
     int http;
     const char* type;
     const char* code;
+    Outcome outcome = Outcome::refused;
 };
 constexpr ErrorForm error_forms[] = {
     {Status::bad_argument, 400, "invalid_request_error", nullptr},
     {Status::bad_file, 400, "invalid_request_error", nullptr},  // a body or a template's result
     {Status::unsupported, 400, "invalid_request_error", "unsupported"},
     {Status::context_full, 400, "invalid_request_error", "context_length_exceeded"},
-    {Status::busy, 503, "overloaded_error", nullptr},
-    {Status::cancelled, 503, "server_error", nullptr},
-    {Status::failed, 500, "server_error", nullptr},
+    {Status::busy, 503, "overloaded_error", nullptr, Outcome::busy},
+    {Status::cancelled, 503, "server_error", nullptr, Outcome::cancelled},
+    {Status::failed, 500, "server_error", nullptr, Outcome::failed},
 };
 
 ErrorForm form_of(Status status) {
@@ -97,7 +95,7 @@ struct HttpServer::Impl {
     const Model& model;
     const ServerOptions options;
     const int64_t started = int64_t(std::time(nullptr));
-    httplib::Server http;
+    Listener http;
     Metrics metrics;
     AnswerQueue queue;
     const Embedder embedder;
@@ -108,11 +106,11 @@ struct HttpServer::Impl {
 };
 
 void HttpServer::Impl::answer_error(const ErrorForm& form, std::string_view what, Response& out) {
-    metrics.count(form.http == 503 ? Outcome::busy : form.http == 500 ? Outcome::failed : Outcome::refused);
+    metrics.count(form.outcome);
+    if (form.http >= 500 && options.log) options.log(std::string(what));
     out.status = form.http;
     if (form.http == 503) out.set_header("Retry-After", "1");
-    out.set_content(json_text(error_json(what, form.type, form.code ? Json(form.code) : Json())),
-                    "application/json");
+    out.set_content(json_text(error_json(what, form.type, form.code ? Json(form.code) : Json())), json_type);
 }
 
 void HttpServer::Impl::guarded(Response& out, const std::function<void()>& work) {
@@ -165,11 +163,15 @@ void HttpServer::Impl::answer(const AnswerRequest& request, const std::vector<st
             if (format) questions.back().options.output_grammar = format;
         }
     }
-    const auto exchange = std::make_shared<Exchange>(std::move(replies), request.stream);
+    const auto exchange = std::make_shared<Exchange>(std::move(replies));
     queue.ask(std::move(questions), exchange->mailbox());
     out.set_header("Cache-Control", "no-store");
+    if (!request.stream) {
+        out.set_content(json_text(exchange->whole([] { return Connection::current().stays(); })), json_type);
+        return metrics.count(Outcome::answered);
+    }
     out.set_chunked_content_provider(
-        request.stream ? "text/event-stream" : whole_type,
+        "text/event-stream",
         [this, exchange](size_t, httplib::DataSink& sink) {
             std::string problem;
             const auto write = [&](const std::string& text) { return sink.write(text.data(), text.size()); };
@@ -295,7 +297,7 @@ void HttpServer::Impl::embed(const Json& body, Response& out) {
                                    {"data", std::move(data)},
                                    {"model", options.model},
                                    {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}}),
-                    "application/json");
+                    json_type);
 }
 
 void HttpServer::Impl::rank(const Json& body, Response& out) {
@@ -335,7 +337,7 @@ void HttpServer::Impl::models(const Request& in, Response& out) {
                             cat("[models] expected ", options.model, ", got ", in.matches[1].str()), out);
     out.set_content(
         json_text(in.matches.size() > 1 ? own : Json{{"object", "list"}, {"data", Json::array({own})}}),
-        "application/json");
+        json_type);
 }
 
 httplib::Server::HandlerResponse HttpServer::Impl::guard(const Request& in, Response& out) {
@@ -389,9 +391,8 @@ void HttpServer::Impl::route() {
             "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
         out.set_content(std::string(chat_page()), "text/html; charset=utf-8");
     });
-    http.Get("/health", [](const Request&, Response& out) {
-        out.set_content(R"({"status":"ok"})", "application/json");
-    });
+    http.Get("/health",
+             [](const Request&, Response& out) { out.set_content(R"({"status":"ok"})", json_type); });
     http.Get("/metrics", [this](const Request&, Response& out) {
         out.set_content(metrics_text(metrics, queue.running(), queue.waiting()),
                         "text/plain; version=0.0.4; charset=utf-8");

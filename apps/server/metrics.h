@@ -17,8 +17,8 @@ struct Metrics {
     std::array<std::atomic<uint64_t>, 5> requests{};  // by Outcome; of other paths only those refused
     std::atomic<uint64_t> prompt_tokens = 0, reused_tokens = 0, generated_tokens = 0;
     std::atomic<uint64_t> guessed_tokens = 0, accepted_tokens = 0;
-    /// Of each answer, from its begin to its first token and from there to its end; those of answers that
-    /// are computed together count each.
+    /// Of each answer that has ended, from its begin to its first token and from there to its end; those of
+    /// answers that are computed together count each.
     std::atomic<double> prompt_seconds = 0, generation_seconds = 0;
 
     void count(Outcome outcome) { ++requests[size_t(outcome)]; }

@@ -3,10 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <atomic>
 #include <future>
 #include <thread>
-#include <utility>
 
 using namespace scoria::test;
 
@@ -182,6 +180,10 @@ TEST_CASE("serve: chats, completions and embeddings as the OpenAI API has them" 
         const auto response = server.client().Post("/v1/chat/completions", body.dump(), "application/json");
         REQUIRE(response);
         CHECK(response->body.find("too ambiguous") != std::string::npos);
+        body["stream"] = false;
+        const Server::Result whole = server.post("chat/completions", body);
+        CHECK(whole.status == 400);
+        CHECK(whole.json["error"]["message"].get<std::string>().find("too ambiguous") != std::string::npos);
         CHECK(other.get().json["usage"]["completion_tokens"] == 80);
     }
 }
@@ -206,39 +208,51 @@ TEST_CASE("serve: who may ask, who has to wait, and who went away" * doctest::sk
     CHECK(friendly->status == 204);
     CHECK(friendly->get_header_value("Access-Control-Allow-Origin") == "https://friend.example");
 
-    Json endless = question("Write a long story.", 100'000);
+    Json endless = question("Write a long story.", 100'000);  // which would take minutes
     endless["ignore_eos"] = true;
-    std::promise<void> begun;
-    std::atomic<bool> leaves = false;
-    std::thread reader([&] {
-        httplib::Client client = server.client();
-        httplib::Request request;
-        request.method = "POST";
-        request.path = "/v1/chat/completions";
-        request.headers = {key, {"Content-Type", "application/json"}, {"Accept-Encoding", "gzip, br"}};
-        request.body = endless.dump();
-        bool first = true;
-        request.content_receiver = [&](const char*, size_t, uint64_t, uint64_t) {
-            if (std::exchange(first, false)) begun.set_value();
-            return !leaves;
-        };
-        (void)client.send(request);
-    });
-    REQUIRE(begun.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready);
     const Json brief = question("Hi", 3);
-    CHECK(server.post("chat/completions", brief.dump(), {key}).status == 503);
+    const auto brief_status = [&] { return server.post("chat/completions", brief.dump(), {key}).status; };
     SUBCASE("Ctrl-C ends answers and the program") {
+        auto answer = std::async(std::launch::async,
+                                 [&] { return server.post("chat/completions", endless.dump(), {key}); });
+        REQUIRE(becomes(server, "answers_running", 1, {key}));
+        CHECK(brief_status() == 503);
         CHECK(server.program().interrupt() == 0);
-        reader.join();
+        const Server::Result ended = answer.get();
+        CHECK(ended.status == 503);
+        CHECK(ended.json["error"]["message"].get<std::string>().find("one that ends") != std::string::npos);
     }
     SUBCASE("a client that leaves makes room") {
-        leaves = true;
-        reader.join();
-        int status = 503;
-        for (int i = 0; status == 503 && i < 100; ++i) {  // the whole answer would take minutes
-            std::this_thread::sleep_for(std::chrono::milliseconds(100));
-            status = server.post("chat/completions", brief.dump(), {key}).status;
+        for (const bool stream : {false, true}) {
+            CAPTURE(stream);
+            endless["stream"] = stream;
+            {
+                Wire client(server.port());
+                client.post("chat/completions", endless);
+                REQUIRE(becomes(server, "answers_running", 1, {key}));
+                CHECK(brief_status() == 503);
+            }
+            CHECK(becomes(server, "answers_running", 0, {key}));
+            CHECK(brief_status() == 200);
         }
-        CHECK(status == 200);
+        CHECK(becomes(server, "requests_total{outcome=\"cancelled\"}", 2, {key}));
+    }
+    SUBCASE("a client that sends no more gets its answer") {
+        for (const bool stream : {false, true}) {
+            CAPTURE(stream);
+            Json body = endless;
+            body.update({{"stream", stream}, {"max_tokens", 100}});  // some seconds
+            Wire client(server.port());
+            client.post("chat/completions", body);
+            client.end_sending();
+            const std::string all = client.rest();
+            CHECK(all.find("HTTP/1.1 200") != std::string::npos);
+            CHECK(all.find(stream ? "data: [DONE]" : "\"completion_tokens\":100") != std::string::npos);
+            CHECK(all.starts_with("HTTP/1.1 100 Continue\r\n\r\n") == !stream);
+        }
+        Wire old(server.port());  // knows no interim responses, and cannot be told from one that is gone
+        old.post("chat/completions", endless, "1.0");
+        old.end_sending();
+        CHECK(old.rest().starts_with("HTTP/1.1 503"));
     }
 }

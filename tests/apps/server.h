@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <thread>
 
 namespace scoria::test {
 
@@ -75,5 +76,56 @@ inline std::vector<Json> events(const std::string& body) {
     CHECK(body.substr(at) == "data: [DONE]\n\n");
     return all;
 }
+
+/// A number of /metrics.
+inline double value_of(const Server& server, const std::string& name, const httplib::Headers& headers = {}) {
+    const auto response = server.client().Get("/metrics", headers);
+    REQUIRE(response);
+    CHECK(response->get_header_value("Content-Type").starts_with("text/plain; version=0.0.4"));
+    const size_t at = response->body.find("\nscoria_" + name + " ");
+    REQUIRE_MESSAGE(at != std::string::npos, name);
+    return std::stod(response->body.substr(at + name.size() + 9));
+}
+
+/// Within five seconds: a response is counted a moment after its last byte.
+inline bool becomes(const Server& server, const std::string& name, double wanted,
+                    const httplib::Headers& headers = {}) {
+    for (int i = 0; i < 100 && value_of(server, name, headers) != wanted; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return value_of(server, name, headers) == wanted;
+}
+
+/// A connection of bytes, for what HTTP clients do not do.
+class Wire {
+  public:
+    explicit Wire(int port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+        sockaddr_in to{};
+        to.sin_family = AF_INET;
+        to.sin_port = htons(uint16_t(port));
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        REQUIRE(connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
+    }
+    ~Wire() { close(socket_); }
+    Wire(const Wire&) = delete;
+    Wire& operator=(const Wire&) = delete;
+    void post(const std::string& path, const Json& body, const std::string& version = "1.1") {
+        const std::string text = body.dump();
+        const std::string all = "POST /v1/" + path + " HTTP/" + version + "\r\nHost: localhost\r\n" +
+                                "Authorization: Bearer secret\r\nContent-Type: application/json\r\n" +
+                                "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
+        REQUIRE(send(socket_, all.data(), all.size(), 0) == ssize_t(all.size()));
+    }
+    void end_sending() { REQUIRE(shutdown(socket_, SHUT_WR) == 0); }
+    std::string rest() {  // until the server closes it
+        std::string all;
+        char bytes[4096];
+        for (ssize_t count; (count = recv(socket_, bytes, sizeof bytes, 0)) > 0;)
+            all.append(bytes, size_t(count));
+        return all;
+    }
+
+  private:
+    const int socket_;
+};
 
 }  // namespace scoria::test

@@ -1,0 +1,77 @@
+// See connection.h.
+#include "connection.h"
+
+#include <algorithm>
+#include <cassert>
+#include <string_view>
+
+namespace scoria::server {
+namespace {
+
+thread_local Connection* connection_of_thread = nullptr;
+
+}  // namespace
+
+Connection& Connection::current() {
+    assert(connection_of_thread);
+    return *connection_of_thread;
+}
+
+Connection::Connection(socket_t socket) : socket_(socket) { connection_of_thread = this; }
+
+Connection::~Connection() {
+    connection_of_thread = nullptr;
+    shutdown(socket_, SHUT_RDWR);
+    close(socket_);
+}
+
+ssize_t Connection::receive(int flags) {
+    ssize_t count = 0;
+    do count = recv(socket_, received_.data(), received_.size(), flags);
+    while (count < 0 && errno == EINTR);
+    return count;
+}
+
+ssize_t Connection::read(char* to, size_t size) {
+    if (begin_ == end_) {
+        const ssize_t count = receive(0);
+        if (count <= 0) return count;
+        begin_ = 0;
+        end_ = size_t(count);
+    }
+    size = std::min(size, end_ - begin_);
+    std::copy_n(received_.data() + begin_, size, to);
+    begin_ += size;
+    return ssize_t(size);
+}
+
+ssize_t Connection::write(const char* from, size_t size) {
+    ssize_t count = 0;
+    do count = send(socket_, from, size, CPPHTTPLIB_SEND_FLAGS);
+    while (count < 0 && errno == EINTR);
+    return count;
+}
+
+bool Connection::stays() {
+    constexpr std::string_view interim = "HTTP/1.1 100 Continue\r\n\r\n";
+    const ssize_t count = receive(MSG_DONTWAIT);  // what comes behind a request is nobody's
+    if (count > 0) return true;
+    if (count < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    return has_interim_ && write(interim.data(), interim.size()) == ssize_t(interim.size());
+}
+
+template <class Stream> bool Listener::process(Stream& stream) {
+    bool closed = false;
+    const auto setup = [&](httplib::Request& request) { stream.set_version(request.version); };
+    if constexpr (requires { this->process_request(stream, true, closed, setup); })
+        return this->process_request(stream, true, closed, setup);
+    else  // from 0.18 on, which asks for the addresses of both ends
+        return this->process_request(stream, "", 0, "", 0, true, closed, setup);
+}
+
+bool Listener::process_and_close_socket(socket_t socket) {
+    Connection connection(socket);
+    return process(connection);
+}
+
+}  // namespace scoria::server

@@ -1,0 +1,56 @@
+// Clients' connections as the HTTP library reads and writes them. Its own take a client that has ended what
+// it sends, but still waits for its answer, for one that is gone.
+#pragma once
+
+#include <httplib.h>
+
+#include <array>
+
+namespace scoria::server {
+
+/// One request and its response, within the timeouts that the library gives a socket.
+class Connection final : public httplib::Stream {
+  public:
+    /// The one whose request this thread answers.
+    static Connection& current();
+
+    explicit Connection(socket_t socket);
+    ~Connection();
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+
+    /// Whether the client still waits for its response, of which nothing is sent. One that sends no more is
+    /// sent an interim response: where nobody reads it, the next call learns of that. Versions of HTTP
+    /// before 1.1 know none, and a client of theirs is gone then.
+    bool stays();
+    void set_version(const std::string& http_version) { has_interim_ = http_version == "HTTP/1.1"; }
+
+    // What the library's versions from 0.11 to 0.53 ask for, each something else.
+    // NOLINTBEGIN(modernize-use-override)
+    bool is_readable() const { return true; }
+    bool is_writable() const { return true; }
+    bool wait_readable() const { return true; }
+    bool wait_writable() const { return true; }
+    ssize_t read(char* to, size_t size);
+    ssize_t write(const char* from, size_t size);
+    void get_remote_ip_and_port(std::string&, int&) const {}
+    void get_local_ip_and_port(std::string&, int&) const {}
+    socket_t socket() const { return socket_; }
+    time_t duration() const { return 0; }
+    // NOLINTEND(modernize-use-override)
+
+  private:
+    ssize_t receive(int flags);
+
+    const socket_t socket_;
+    bool has_interim_ = false;
+    std::array<char, 4096> received_{};
+    size_t begin_ = 0, end_ = 0;  // of what is received and not read
+};
+
+class Listener final : public httplib::Server {
+    bool process_and_close_socket(socket_t socket) override;
+    template <class Stream> bool process(Stream& stream);
+};
+
+}  // namespace scoria::server
