@@ -35,7 +35,8 @@ Answer::Answer(Session::Impl& session, const GenerateOptions& options)
         if (tokenizer->ends_generation(TokenId(id)) &&
             std::ranges::find(model.suppressed, TokenId(id)) == model.suppressed.end())
             ends.push_back(id);
-    constraint_.emplace(options.output_grammar, session.engine.token_trie(), std::move(ends));
+    constraint_.emplace(options.output_grammar, session.engine.token_trie(), std::move(ends),
+                        options.grammar_behind);
 }
 
 std::vector<uint32_t> Answer::sampler() const {

@@ -211,11 +211,17 @@ void HttpServer::Impl::converse(ChatRequest& request, const MakeChatReply& make_
         request.format = call_grammar(request.conversation.tools, request.must_call, form);
     }
     if (form.opens_thought && (request.format || request.answers.front().output_grammar)) {
-        if (form.thought.special || !request.format)
+        std::vector<TokenId> end;  // of the thought, where it is a token
+        if (form.thought.special)
+            end = model.tokenizer->encode(form.thought.end, {.add_special = false, .parse_special = true});
+        if (form.thought.special ? end.size() != 1 : !request.format)
             fail(Status::unsupported, "request",
                  "expected a format of the answer behind a prompt that begins no thought",
                  " (chat_template_kwargs: enable_thinking: false), got one that does");
-        request.format = behind_thought(*std::move(request.format), form.thought.end);
+        if (form.thought.special)
+            for (GenerateOptions& each : request.answers) each.grammar_behind = end.front();
+        else
+            request.format = behind_thought(*std::move(request.format), form.thought.end);
     }
     for (GenerateOptions& each : request.answers) each.special_text = form.special();
     const std::vector<TokenId> ids = encode_prompt(*model.tokenizer, prompt);

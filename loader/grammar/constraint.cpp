@@ -58,8 +58,14 @@ void TokenTrie::allow(Matcher& matcher, Matcher::State state, std::vector<uint32
 }
 
 Constraint::Constraint(std::shared_ptr<const Program> program, std::shared_ptr<const TokenTrie> trie,
-                       std::vector<uint32_t> ends)
-    : trie_(std::move(trie)), ends_(std::move(ends)), matcher_(std::move(program)), state_(matcher_.start()) {
+                       std::vector<uint32_t> ends, int32_t behind)
+    : trie_(std::move(trie)), ends_(std::move(ends)), matcher_(std::move(program)), state_(matcher_.start()),
+      behind_(behind) {
+    if (behind < 0) return;
+    free_.resize((trie_->vocab() + 31) / 32);
+    for (uint32_t token = 0; token < trie_->vocab(); ++token)
+        if (!trie_->piece(token).empty() || token == uint32_t(behind)) free_[token / 32] |= 1u << token % 32;
+    for (const uint32_t end : ends_) free_[end / 32] &= ~(1u << end % 32);
 }
 
 const std::vector<uint32_t>& Constraint::mask() {
@@ -70,6 +76,7 @@ const std::vector<uint32_t>& Constraint::mask() {
 }
 
 const std::vector<uint32_t>& Constraint::mask_of_state() {
+    if (behind_ >= 0) return free_;
     const auto [at, added] = masks_.try_emplace(state_);
     std::vector<uint32_t>& mask = at->second;
     if (!added) return mask;
@@ -90,12 +97,18 @@ const std::vector<uint32_t>& Constraint::mask_of_state() {
 
 void Constraint::accept(uint32_t token) {
     const bool ends = std::ranges::find(ends_, token) != ends_.end();
-    const bool wrong = ended_ || (ends ? !matcher_.accepts(state_) : trie_->piece(token).empty());
-    if (ends)
+    bool wrong = ended_;
+    if (behind_ >= 0) {
+        wrong = !(free_[token / 32] >> token % 32 & 1);
+        if (token == uint32_t(behind_)) behind_ = -1;
+    } else if (ends) {
+        wrong = wrong || !matcher_.accepts(state_);
         ended_ = true;
-    else
+    } else {
+        wrong = wrong || trie_->piece(token).empty();
         for (const char byte : trie_->piece(token))
             state_ = matcher_.next(state_, static_cast<uint8_t>(byte));
+    }
     if (wrong || state_ == Matcher::dead)
         fail(Status::bad_argument, "grammar", "expected a token that the grammar allows, got ", token);
 }
@@ -104,6 +117,7 @@ std::vector<std::vector<uint32_t>> Constraint::masks_after(std::span<const int32
     std::vector<std::vector<uint32_t>> masks;
     mask();  // trims the matcher; from here on all states stay valid
     const Matcher::State now = state_;
+    const int32_t behind = behind_;
     try {
         for (const int32_t token : tokens) {
             accept(uint32_t(token));
@@ -113,6 +127,7 @@ std::vector<std::vector<uint32_t>> Constraint::masks_after(std::span<const int32
     } catch (const Error&) {  // not allowed, or too much to look at ahead of time
     }
     state_ = now;
+    behind_ = behind;
     ended_ = false;
     return masks;
 }

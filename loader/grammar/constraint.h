@@ -33,9 +33,10 @@ class TokenTrie {
 /// The grammar's state within one answer. For one thread.
 class Constraint {
   public:
-    /// `ends`: the tokens that end an answer.
+    /// `ends`: the tokens that end an answer. `behind`: the token before which anything may come but those
+    /// and tokens without bytes; -1: the grammar holds from the beginning.
     Constraint(std::shared_ptr<const Program> program, std::shared_ptr<const TokenTrie> trie,
-               std::vector<uint32_t> ends);
+               std::vector<uint32_t> ends, int32_t behind = -1);
     /// A bit per token, 1: allowed. Ending tokens are where the grammar can end, and nowhere else.
     /// Errors: failed, when the vocabulary has no token that fits; bad_argument as Matcher.
     const std::vector<uint32_t>& mask();
@@ -45,7 +46,9 @@ class Constraint {
     /// allowed, completes the grammar or leads where none can follow.
     std::vector<std::vector<uint32_t>> masks_after(std::span<const int32_t> tokens);
     /// Nothing but an ending token can follow.
-    bool complete() const { return ended_ || (matcher_.accepts(state_) && !matcher_.continues(state_)); }
+    bool complete() const {
+        return behind_ < 0 && (ended_ || (matcher_.accepts(state_) && !matcher_.continues(state_)));
+    }
 
   private:
     const std::vector<uint32_t>& mask_of_state();
@@ -55,6 +58,8 @@ class Constraint {
     Matcher matcher_;
     Matcher::State state_;
     bool ended_ = false;
+    int32_t behind_;                                                   // -1 once it came
+    std::vector<uint32_t> free_;                                       // the mask before it
     std::unordered_map<Matcher::State, std::vector<uint32_t>> masks_;  // of states seen
 };
 

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <future>
 #include <sstream>
-#include <thread>
 
 using namespace scoria::test;
 
@@ -20,8 +19,8 @@ constexpr const char* chat_template =
     "{% if think %}<think>\n{% endif %}";
 
 /// The tiny model with a chat template: one more key, as long as the alignment of what lies behind keys
-/// wants.
-void write_with_template(const std::string& path, std::string source) {
+/// wants. Its control token 1 is called `control`.
+void write_with_template(const std::string& path, std::string source, const std::string& control = "<s>") {
     std::ifstream in(tiny, std::ios::binary);
     std::stringstream whole;
     whole << in.rdbuf();
@@ -36,27 +35,12 @@ void write_with_template(const std::string& path, std::string source) {
         return std::string(reinterpret_cast<const char*>(&value), sizeof value);
     };
     constexpr uint32_t type_string = 8;
-    std::string key = number(uint64_t{name.size()}) + name + number(type_string);
-    source.append((2 * alignment - (key.size() + sizeof(uint64_t) + source.size()) % alignment) % alignment,
-                  ' ');
-    std::ofstream(path, std::ios::binary)
-        << bytes.insert(keys_at, key + number(uint64_t{source.size()}) + source);
-}
-
-double value_of(const Server& server, const std::string& name) {
-    const auto response = server.client().Get("/metrics");
-    REQUIRE(response);
-    CHECK(response->get_header_value("Content-Type").starts_with("text/plain; version=0.0.4"));
-    const size_t at = response->body.find("\nscoria_" + name + " ");
-    REQUIRE_MESSAGE(at != std::string::npos, name);
-    return std::stod(response->body.substr(at + name.size() + 9));
-}
-
-/// A response is counted a moment after its last byte.
-bool becomes(const Server& server, const std::string& name, double wanted) {
-    for (int i = 0; i < 100 && value_of(server, name) != wanted; ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    return value_of(server, name) == wanted;
+    const auto text = [&](const std::string& of) { return number(uint64_t{of.size()}) + of; };
+    const std::string begin = "<s>", key = text(name) + number(type_string);
+    bytes.replace(bytes.find(text(begin)), text(begin).size(), text(control));
+    const size_t more = key.size() + sizeof(uint64_t) + source.size() + control.size() - begin.size();
+    source.append((alignment - more % alignment) % alignment, ' ');
+    std::ofstream(path, std::ios::binary) << bytes.insert(keys_at, key + text(source));
 }
 
 }  // namespace
@@ -87,11 +71,22 @@ TEST_CASE("serve: guesses change no answer, and answers, n of a request too, tak
     }
     Server server({"-m", tiny, "--deterministic", "--parallel", "2", "--draft", tiny, "--draft-tokens", "5"});
     CHECK(texts(server) == plain);
-    const double prompts = value_of(server, "prompt_tokens_total");
-    CHECK(prompts > 8);
+    CHECK(value_of(server, "prompt_tokens_total") > 8);
     CHECK(value_of(server, "prompt_seconds_total") > 0);
     CHECK(value_of(server, "generation_seconds_total") > 0);
     CHECK(value_of(server, "accepted_tokens_total") > 10);
+    // Answers that take turns wait for many others'.
+    const auto seconds = [&] {
+        return std::pair(value_of(server, "prompt_seconds_total"),
+                         value_of(server, "generation_seconds_total"));
+    };
+    const auto before = seconds();
+    Json many = ask;
+    many["n"] = 12;
+    CHECK(server.post("completions", many).status == 200);
+    CHECK(becomes(server, "answers_running", 0));
+    CHECK(seconds().first - before.first < seconds().second - before.second);
+    const double prompts = value_of(server, "prompt_tokens_total");
     // A client that leaves ends its answers, the one that waits for its turn, too.
     httplib::Request request;
     request.method = "POST";
@@ -193,6 +188,18 @@ TEST_CASE("serve: responses, whole and as events" * needs_fixtures()) {
         CHECK(response["output"][0]["content"][0]["logprobs"].size() == tokens);
         CHECK(tokens > 0);
     }
+    SUBCASE("a call has log-probabilities of its own") {
+        body["grammar"] = R"(root ::= "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>ok")";
+        body["tools"] = Json::parse(R"([{"type":"function","name":"f"}])");
+        body["include"] = {"message.output_text.logprobs"};
+        const Server::Result whole = server.post("responses", body);
+        REQUIRE_MESSAGE(whole.status == 200, whole.json.dump());
+        REQUIRE(items(whole.json) == "function_call message ");
+        std::string text;
+        for (const Json& token : whole.json["output"][1]["content"][0]["logprobs"])
+            text += token["token"].get<std::string>();
+        CHECK(text == "ok");
+    }
     SUBCASE("a thought that is cut off") {
         body.update({{"chat_template_kwargs", {{"think", true}}}, {"max_output_tokens", 5}});
         // That a format is asked for changes nothing before the thought ends.
@@ -245,6 +252,7 @@ TEST_CASE("serve: a model whose calls no grammar can spell is made to call by JS
     REQUIRE_MESSAGE(result.status == 200, result.json.dump());
     const Json& choice = result.json["choices"][0];
     CHECK(choice["finish_reason"] == "tool_calls");
+    CHECK(choice["message"]["content"].is_null());
     CHECK(choice["message"]["tool_calls"][0]["function"]["arguments"] == R"({"x":"yes"})");
 }
 
@@ -280,4 +288,18 @@ TEST_CASE("serve: documents are ranked as Jina's API has it") {
     CHECK(refused.status == 400);
     CHECK(refused.json["error"]["message"].get<std::string>().find("expected a model made for ranking") !=
           std::string::npos);
+}
+
+TEST_CASE("serve: a format holds behind a thought that a control token ends" * needs_fixtures()) {
+    const ScratchFolder folder;
+    Json body = Json::parse(R"({"messages":[{"role":"user","content":"a"}],"max_tokens":150,"temperature":0,
+        "logit_bias":{"1":100},"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"enum":["yes"]}}}})");
+    for (const char* control : {"[/THINK]", "<s>"}) {
+        const std::string model = folder.path(control[0] == '[' ? "with.gguf" : "without.gguf");
+        write_with_template(model, "{{ messages[0].content }}[THINK]{# [/THINK] #}", control);
+        const Server server({"-m", model});
+        const Server::Result result = server.post("chat/completions", body);
+        CHECK(result.status == (control[0] == '[' ? 200 : 400));  // there is no such token
+        if (result.status == 200) CHECK(result.json["choices"][0]["message"]["content"] == "\"yes\"");
+    }
 }

@@ -311,6 +311,31 @@ TEST_CASE("the mask allows a token exactly if all its bytes can follow") {
     CHECK(refusal([&] { lost.mask(); }).find("vocabulary") != std::string::npos);
 }
 
+TEST_CASE("a grammar may hold behind a token alone") {
+    const std::vector<std::string> pieces{"", "", "</s>", "a", "b"};
+    constexpr uint32_t behind = 0, control = 1, end = 2, a = 3, b = 4;
+    const auto mask_of = [](std::initializer_list<uint32_t> tokens) {
+        std::vector<uint32_t> mask(1);
+        for (const uint32_t token : tokens) mask[0] |= 1u << token;
+        return mask;
+    };
+    Constraint constraint(compiled(parse_gbnf("root ::= \"ab\"")), std::make_shared<const TokenTrie>(pieces),
+                          {end}, int32_t(behind));
+    const std::vector<uint32_t> free = mask_of({behind, a, b});
+    CHECK(constraint.mask() == free);
+    constraint.accept(b);
+    for (const uint32_t refused : {control, end}) CHECK(refusal([&] { constraint.accept(refused); }) != "");
+    const std::vector<int32_t> guess{b, behind, a, b};
+    CHECK(constraint.masks_after(guess) == std::vector{free, mask_of({a}), mask_of({b})});
+    CHECK(constraint.mask() == free);
+    constraint.accept(behind);
+    CHECK(constraint.mask() == mask_of({a}));
+    constraint.accept(a);
+    CHECK(!constraint.complete());
+    constraint.accept(b);
+    CHECK(constraint.complete());
+}
+
 TEST_CASE("deep nesting, ambiguity and long answers stay bounded") {
     Matcher nested(compiled(parse_gbnf(R"x(root ::= "[" root "]" | "x")x")));
     CHECK(verdict(nested, std::string(5000, '[')) == Verdict::prefix);
