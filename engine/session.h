@@ -129,8 +129,7 @@ struct GenerateOptions {
     // The answer's text is one of this grammar's, unless it is cut off (token_limit and the like). Each step
     // then waits for the host. Where nothing can follow, the answer ends without an ending token.
     std::shared_ptr<const grammar::Program> output_grammar;
-    TokenId grammar_behind =
-        -1;  // it holds behind this token alone, which has to come; -1: from the beginning
+    TokenId grammar_behind = -1;  // the token behind which alone it holds, and which has to come; -1: none
     std::optional<uint32_t> logprobs;  // log-probabilities: of each token, and of so many best (at most 64)
     std::function<void(const TokenLogprobs&)> on_logprobs;  // before on_token
     /// Before on_token: what the token before it attends to in the layer watched (Session::watch). Each step

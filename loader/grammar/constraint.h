@@ -58,8 +58,9 @@ class Constraint {
     Matcher matcher_;
     Matcher::State state_;
     bool ended_ = false;
-    int32_t behind_;                                                   // -1 once it came
-    std::vector<uint32_t> free_;                                       // the mask before it
+    int32_t behind_;              // -1 once it came
+    std::vector<uint32_t> free_;  // the mask before it
+
     std::unordered_map<Matcher::State, std::vector<uint32_t>> masks_;  // of states seen
 };
 

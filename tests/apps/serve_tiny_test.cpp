@@ -69,7 +69,7 @@ TEST_CASE("serve: guesses change no answer, and answers, n of a request too, tak
         CHECK(server.get("/nowhere", {}) == 404);
         CHECK(becomes(server, "requests_total{outcome=\"refused\"}", 2));
     }
-    Server server({"-m", tiny, "--deterministic", "--parallel", "2", "--draft", tiny, "--draft-tokens", "5"});
+    Server server({"-m", tiny, "--deterministic", "--parallel", "4", "--draft", tiny, "--draft-tokens", "5"});
     CHECK(texts(server) == plain);
     CHECK(value_of(server, "prompt_tokens_total") > 8);
     CHECK(value_of(server, "prompt_seconds_total") > 0);
