@@ -22,7 +22,7 @@ class Binder {
         : architecture_(architecture), rows_(rows), catalog_(catalog), source_(source), bound_(bound) {}
 
     /// The weights of one stack; `encoder` says which.
-    void take(Synthesised& synthesised, bool encoder) {
+    void take(const Synthesised& synthesised, bool encoder) {
         for (const RoleRule& rule : role_rules()) {
             const size_t count = rule.of_layer ? architecture_.own_layers() : 1;
             for (size_t i = 0; i < count; ++i) {
@@ -32,7 +32,7 @@ class Binder {
                 const WeightRef ref{rule.role, rule.of_layer ? static_cast<int32_t>(i) : -1, encoder};
                 const auto made = synthesised.find(ref);
                 if (made != synthesised.end())
-                    add_values(ref, shape, role_name(ref.role), std::move(made->second));
+                    add_values(ref, shape, role_name(ref.role), made->second());
                 else
                     add_stored(ref, shape, layer);
             }
@@ -318,8 +318,8 @@ std::vector<TensorView> Catalog::rest() const {
 }
 
 BoundWeights bind_weights(const Architecture& architecture, std::span<const std::span<const TensorRow>> rows,
-                          std::span<const std::span<const TensorRow>> encoder_rows, Synthesised synthesised,
-                          Catalog& catalog, const GatheredTensors& source) {
+                          std::span<const std::span<const TensorRow>> encoder_rows,
+                          const Synthesised& synthesised, Catalog& catalog, const GatheredTensors& source) {
     BoundWeights bound;
     Binder(architecture, rows, catalog, source, bound).take(synthesised, false);
     for (const Architecture& encoder : architecture.encoder)

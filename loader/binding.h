@@ -5,6 +5,7 @@
 #include "gather.h"
 #include "role_shapes.h"
 
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -83,8 +84,13 @@ class Catalog {
     std::set<std::string> taken_;
 };
 
-/// Weights that no file holds, by role: ALiBi's slopes, sinusoidal positions, zero sinks.
-using Synthesised = std::map<WeightRef, std::vector<float>>;
+/// Weights that no file holds, by role: ALiBi's slopes, sinusoidal positions, zero sinks. They are made in
+/// their role's turn, when tensors have proven the sizes that come before.
+using Synthesised = std::map<WeightRef, std::function<std::vector<float>()>>;
+/// The same number `count` times.
+inline std::function<std::vector<float>()> repeated(uint32_t count, float value) {
+    return [=] { return std::vector<float>(count, value); };
+}
 
 struct BoundWeights {
     Weights weights;
@@ -109,7 +115,7 @@ std::string tensor_name(std::string_view pattern, int32_t layer, uint32_t expert
 /// the tables that are expanded. Errors: bad_file for a tensor that is missing or of another shape (name,
 /// expected, got); unsupported for a type that cannot be laid out so.
 BoundWeights bind_weights(const Architecture& architecture, std::span<const std::span<const TensorRow>> rows,
-                          std::span<const std::span<const TensorRow>> encoder_rows, Synthesised synthesised,
-                          Catalog& catalog, const GatheredTensors& source);
+                          std::span<const std::span<const TensorRow>> encoder_rows,
+                          const Synthesised& synthesised, Catalog& catalog, const GatheredTensors& source);
 
 }  // namespace scoria

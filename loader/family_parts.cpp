@@ -95,7 +95,7 @@ void norm_lengths(const std::vector<bool>& normed, Reading& r) {
         attention.qk_norm.group = QkNorm::Group::head;
         attention.qk_norm.after_rope = true;
         for (const Role role : {Role::q_norm, Role::k_norm})
-            r.synthesised[{role, int32_t(i)}].assign(attention.head_dim, 1.0f);
+            r.synthesised[{role, int32_t(i)}] = repeated(attention.head_dim, 1);
     }
 }
 
@@ -203,9 +203,12 @@ std::vector<float> alibi_slopes(uint32_t heads) {
 void use_alibi(Reading& reading, double scale) {
     reading.architecture.ropes.clear();
     for (Layer& layer : reading.architecture.layers) layer.attention.bias = PositionBias::linear;
-    std::vector<float> slopes = alibi_slopes(reading.architecture.layers.front().attention.heads);
-    for (float& slope : slopes) slope = static_cast<float>(slope * scale);
-    reading.synthesised[{Role::position_bias, 0}] = std::move(slopes);
+    const uint32_t heads = reading.architecture.layers.front().attention.heads;
+    reading.synthesised[{Role::position_bias, 0}] = [=] {
+        std::vector<float> slopes = alibi_slopes(heads);
+        for (float& slope : slopes) slope = static_cast<float>(slope * scale);
+        return slopes;
+    };
 }
 
 }  // namespace scoria

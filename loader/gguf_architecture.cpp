@@ -252,7 +252,7 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors, Mo
     keys.refuse_unknown(is_harmless_key);
     if (ahead) set_ahead(catalog, architecture);
     model.bound = bind_weights(architecture, with_rows_ahead(family.tensors), family.encoder_tensors,
-                               std::move(synthesised), catalog, tensors);
+                               synthesised, catalog, tensors);
     if (features)
         model.output_ids = output_ids(Settings::Format::gguf, catalog, tensors, architecture.outputs);
     model.unused = catalog.rest();

@@ -201,7 +201,7 @@ void adjust_muse_glimmer(Reading& r) {
     Architecture& a = r.architecture;
     a.logit_scale = r.settings.number("logit_scale", 1);
     a.post_epsilon = 1e-8f;  // which no key says
-    r.synthesised[{Role::embedding_norm}].assign(a.hidden, 1.0f);
+    r.synthesised[{Role::embedding_norm}] = repeated(a.hidden, 1);
     for (Layer& layer : a.layers) layer.attention.output_gate = Attention::OutputGate::elements;
 }
 

@@ -233,8 +233,11 @@ void adjust_led(Reading& r) {
 void use_sinusoids(Reading& r, bool by_turns) {
     const Architecture& architecture = r.architecture;
     check_table(r.settings, "max_position_embeddings", architecture.positions, architecture.hidden);
-    const std::vector<float> table = sinusoids(architecture.positions, architecture.hidden, by_turns);
-    for (const bool encoder : {false, true}) r.synthesised[{Role::position_embedding, -1, encoder}] = table;
+    for (const bool encoder : {false, true})
+        r.synthesised[{Role::position_embedding, -1, encoder}] = [=, positions = architecture.positions,
+                                                                  width = architecture.hidden] {
+            return sinusoids(positions, width, by_turns);
+        };
 }
 
 /// Its positions are computed: all sines of a row, then all cosines (Junczys-Dowmunt et al. 2018).

@@ -130,13 +130,13 @@ void adjust_muse_glimmer(Reading& r) {
     a.logit_soft_cap = s.number("final_logit_softcapping", 20);
     a.logit_scale = s.number("output_multiplier", 0.19611613513818404);
     a.post_epsilon = s.number("post_norm_eps", 1e-8);
-    r.synthesised[{Role::embedding_norm}].assign(a.hidden, 1.0f);
+    r.synthesised[{Role::embedding_norm}] = repeated(a.hidden, 1);
     for (size_t i = 0; i < count; ++i) {
         Attention& attention = a.layers[i].attention;
         attention.output_gate = Attention::OutputGate::elements;
-        r.synthesised[{Role::q_norm, int32_t(i)}].assign(attention.head_dim,
-                                                         s.number("qk_scale_factor", 3.87));
-        r.synthesised[{Role::k_norm, int32_t(i)}].assign(attention.head_dim, 1.0f);
+        r.synthesised[{Role::q_norm, int32_t(i)}] =
+            repeated(attention.head_dim, s.number("qk_scale_factor", 3.87));
+        r.synthesised[{Role::k_norm, int32_t(i)}] = repeated(attention.head_dim, 1);
         if (!s.has("layer_types") && (count - 1 - i) % 4 == 0) attention.window = 0;
     }
 }

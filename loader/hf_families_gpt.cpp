@@ -177,7 +177,9 @@ void adjust_xglm(Reading& r) {
     adjust_biogpt(r);
     expect_flag(r.settings, "add_cross_attention", false, false);
     check_table(r.settings, "max_position_embeddings", a.positions, a.hidden);
-    r.synthesised[{Role::position_embedding}] = sinusoids_to_slowest(2, a.positions, a.hidden);
+    r.synthesised[{Role::position_embedding}] = [positions = a.positions, width = a.hidden] {
+        return sinusoids_to_slowest(2, positions, width);
+    };
 }
 
 /// Heads turn backwards, and are normed after that.

@@ -71,7 +71,7 @@ void adjust_softmax1(Reading& r) {
     for (size_t i = 0; i < r.architecture.layers.size(); ++i) {
         Attention& attention = r.architecture.layers[i].attention;
         attention.sinks = true;
-        r.synthesised[{Role::sinks, static_cast<int32_t>(i)}].assign(attention.heads, 0.0f);
+        r.synthesised[{Role::sinks, static_cast<int32_t>(i)}] = repeated(attention.heads, 0);
     }
 }
 
@@ -148,15 +148,18 @@ void adjust_image_transformer(Reading& r) {
     if (architecture.hidden % 4 != 0) r.settings.wrong("hidden_size", "a multiple of 4");
     check_table(r.settings, "max_position_embeddings", architecture.context, architecture.hidden);
     architecture.positions = architecture.context;
-    const uint32_t rows = (architecture.context - 1) / row_length + 1;
-    const std::vector<float> places = sinusoids(std::max(rows, row_length), width, true);
-    std::vector<float>& table = r.synthesised[{Role::position_embedding, -1}];
-    table.reserve(size_t{architecture.context} * architecture.hidden);
-    for (uint32_t t = 0; t < architecture.context; ++t)
-        for (const uint32_t place : {t / row_length, t % row_length}) {
-            const auto row = places.begin() + std::ptrdiff_t(size_t{place} * width);
-            table.insert(table.end(), row, row + width);
-        }
+    r.synthesised[{Role::position_embedding}] = [=, context = architecture.context] {
+        const uint32_t rows = (context - 1) / row_length + 1;
+        const std::vector<float> places = sinusoids(std::max(rows, row_length), width, true);
+        std::vector<float> table;
+        table.reserve(size_t{context} * 2 * width);
+        for (uint32_t t = 0; t < context; ++t)
+            for (const uint32_t place : {t / row_length, t % row_length}) {
+                const auto row = places.begin() + std::ptrdiff_t(size_t{place} * width);
+                table.insert(table.end(), row, row + width);
+            }
+        return table;
+    };
     for (Layer& layer : architecture.layers) {
         layer.attention.mask = Mask::local_block;
         layer.attention.stride = r.settings.size("query_block_length", most_size);

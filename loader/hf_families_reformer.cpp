@@ -126,8 +126,10 @@ void make_rotations(Reading& r, const Attention& attention) {
     const Chunks& chunks = attention.chunks;
     const uint64_t rows = uint64_t{attention.heads} * attention.head_dim;
     check_table(r.settings, "num_hashes", rows, uint64_t{chunks.rounds} * chunks.rotated());
-    r.synthesised[{Role::hash_rotations}] = torch_normals(r.settings.size("hash_seed", UINT32_MAX, 0, 0),
-                                                          rows * chunks.rounds * chunks.rotated());
+    r.synthesised[{Role::hash_rotations}] = [seed = r.settings.size("hash_seed", UINT32_MAX, 0, 0),
+                                             count = rows * chunks.rounds * chunks.rotated()] {
+        return torch_normals(seed, count);
+    };
 }
 
 void read_attention_layers(Reading& r) {

@@ -188,7 +188,7 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
     config.refuse_unknown(is_harmless_field);
     if (part == ModelPart::ahead) set_ahead(catalog, architecture);
     model.bound = bind_weights(architecture, with_rows_ahead(family.tensors), family.encoder_tensors,
-                               std::move(synthesised), catalog, tensors);
+                               synthesised, catalog, tensors);
     return model;
 }
 

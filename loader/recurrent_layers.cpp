@@ -100,9 +100,12 @@ void use_lightning(Reading& reading, const std::vector<bool>& recurs, double e) 
     for (size_t i = 0; i < recurs.size(); ++i) {
         if (!recurs[i]) continue;
         const double of_layer = 1 - (i ? double(i) / (double(recurs.size()) - 1 + e) : 0) + 1e-5;
-        std::vector<float>& decays = reading.synthesised[{Role::mixer_decay, int32_t(i)}];
-        for (uint32_t h = 1; h <= lightning.heads; ++h)
-            decays.push_back(float(-std::exp2(-8.0 * h / lightning.heads) * of_layer));
+        reading.synthesised[{Role::mixer_decay, int32_t(i)}] = [of_layer, heads = lightning.heads] {
+            std::vector<float> decays;
+            for (uint32_t h = 1; h <= heads; ++h)
+                decays.push_back(float(-std::exp2(-8.0 * h / heads) * of_layer));
+            return decays;
+        };
     }
     use_recurrence(a, recurs, lightning);
 }

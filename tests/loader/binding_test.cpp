@@ -58,10 +58,10 @@ BoundWeights bind_one(const Architecture& architecture, WeightRef ref, const Ten
         for (size_t i = 0; i < (rule.of_layer ? architecture.layers.size() : 1); ++i) {
             const RoleShape shape = rule.shape(architecture, architecture.layers[i], i);
             const WeightRef other{rule.role, rule.of_layer ? int32_t(i) : -1};
-            if (shape.rows != 0 && other != ref) others[other].resize(size_t{shape.rows} * shape.cols);
+            if (shape.rows != 0 && other != ref) others[other] = repeated(shape.rows * shape.cols, 0);
         }
     const std::span<const TensorRow> rows(&row, 1);
-    return bind_weights(architecture, std::span(&rows, 1), {}, std::move(others), catalog, source);
+    return bind_weights(architecture, std::span(&rows, 1), {}, others, catalog, source);
 }
 
 std::vector<float> gather(const TensorSource& source, const TensorView& view) {
@@ -255,6 +255,23 @@ TEST_CASE("layouts of stored tensors") {
         CHECK_THROWS_WITH_AS(bind_one(architecture, ref, row, misshapen, source),
                              doctest::Contains("expected ["), Error);
     }
+}
+
+TEST_CASE("values are made when the tensors before them have proven the sizes") {
+    const Architecture architecture = small();
+    Synthesised made;
+    bool early = false;
+    made[{Role::position_embedding}] = [&] {
+        early = true;
+        return std::vector<float>();
+    };
+    const TensorRow row{Role::token_embedding, "t"};
+    const std::span<const TensorRow> rows(&row, 1);
+    Catalog catalog("test", {{"t", TensorType::f32, Decode::none, {11, hidden + 1}}});
+    CHECK_THROWS_WITH_AS(bind_weights(architecture, std::span(&rows, 1), {}, made, catalog,
+                                      GatheredTensors(std::vector<File>())),
+                         doctest::Contains("tensor t: expected [11, 10]"), Error);
+    CHECK(!early);
 }
 
 TEST_CASE("buckets are expanded by distance") {
