@@ -280,14 +280,19 @@ bool rename(StoredTensor& tensor, std::span<const Renamed> names, int32_t layer)
     for (const Renamed& each : names) {
         const std::string from = tensor_name(each.from, layer);
         if (!tensor.name.starts_with(from)) continue;
-        tensor.name = each.to + tensor.name.substr(from.size());
+        tensor.rename(each.to + tensor.name.substr(from.size()));
         return true;
     }
     return false;
 }
 
 Catalog::Catalog(std::string format, std::vector<StoredTensor> tensors) : format_(std::move(format)) {
-    for (StoredTensor& tensor : tensors) tensors_.emplace(tensor.name, std::move(tensor));
+    for (StoredTensor& tensor : tensors) {
+        const auto [other, is_new] = tensors_.try_emplace(tensor.name, std::move(tensor));
+        if (!is_new)
+            fail(Status::bad_file, format_, "tensors ", other->second.name_in_file(), " and ",
+                 tensor.name_in_file(), ": expected one of them, as both are ", tensor.name);
+    }
 }
 
 bool Catalog::set_prefix(std::string prefix) {

@@ -69,9 +69,9 @@ bool rename(StoredTensor& tensor, std::span<const Renamed> names, int32_t layer)
 /// The tensors of a file by name; remembers which were taken.
 class Catalog {
   public:
-    /// `format` opens messages. Names are also looked up without `prefix` if no tensor has it.
+    /// `format` opens messages. Errors: bad_file, for two tensors of one name.
     Catalog(std::string format, std::vector<StoredTensor> tensors);
-    /// Whether no tensor has it.
+    /// Whether no tensor has it; names are then looked up without it too.
     bool set_prefix(std::string prefix);
     const std::string& format() const { return format_; }
     const StoredTensor* find(const std::string& name) const;

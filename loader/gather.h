@@ -56,6 +56,12 @@ struct StoredTensor {
     uint64_t offset = 0;  // bytes from the start of that file
     int32_t scales = -1;  // of the source's; -1: none
     bool blocks = false;  // Decode::f8_e4m3, nvfp4: rows may be read as F8_E4M3 (Decode::float8), NVFP4_S
+    std::string in_file = {};  // its name there, where not `name`
+    void rename(std::string to) {
+        if (in_file.empty() && to != name) in_file = name;
+        name = std::move(to);
+    }
+    const std::string& name_in_file() const { return in_file.empty() ? name : in_file; }
 };
 
 /// The rows of all its matrices, as they are stored.

@@ -61,7 +61,8 @@ template <class Listed> void add_shard(Shards& shards, const fs::path& path, con
         if (!is_listed(name))
             fail(Status::bad_file, index_name, "weight_map: ", path.filename().string(), " holds ", name,
                  ", and the map does not say so");
-        shards.tensors.push_back(stored_tensor(text_part_name(name), array, file));
+        shards.tensors.push_back(stored_tensor(name, array, file));
+        shards.tensors.back().rename(text_part_name(name));
     }
 }
 

@@ -131,6 +131,9 @@ TEST_CASE("a folder that lies is refused, and says where") {
              folder.add("model.norm.weight", {2, 4});
          },
          "model.norm.weight: expected [8], got [2, 4]"},
+        {"two of one name", [](HfFolder& folder) { folder.add("language_model.model.norm.weight", {8}); },
+         "tensors language_model.model.norm.weight and model.norm.weight: expected one of them, as both are "
+         "model.norm.weight"},
         {"no weights", [](HfFolder& folder) { folder.files["pytorch_model.safetensors.txt"] = ""; },
          "expected model.safetensors or model.safetensors.index.json, got neither"},
         {"shards", split, ""},
