@@ -356,10 +356,9 @@ std::vector<TokenId> stated_tokens(const fs::path& folder, const char* name, siz
         std::error_code ignored;
         if (!fs::is_regular_file(folder / file, ignored)) continue;
         const nlohmann::json config = read_config(folder / file);
+        if (!config.is_object()) fail(Status::bad_file, file, "expected an object");
         nlohmann::json stated = config.value(name, nlohmann::json());
-        const auto text = config.find("text_config");
-        if (stated.is_null() && text != config.end() && text->is_object())
-            stated = text->value(name, nlohmann::json());
+        if (stated.is_null()) stated = text_section(config).value(name, nlohmann::json());
         if (stated.is_null()) continue;
         if (!stated.is_array()) stated = nlohmann::json::array({stated});
         for (const nlohmann::json& id : stated) {

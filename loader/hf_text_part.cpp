@@ -127,7 +127,7 @@ std::string family_of(const nlohmann::json& config, std::string model_type) {
 
 }  // namespace
 
-nlohmann::json text_part(nlohmann::json config) {
+nlohmann::json text_section(const nlohmann::json& config) {
     nlohmann::json text = config;
     // Qwen-Omni's is a part of a part; DeepSeek's of OCR does not say its type.
     for (const auto& [section, type] : {std::pair{"thinker_config", ""},
@@ -142,6 +142,11 @@ nlohmann::json text_part(nlohmann::json config) {
             if (text.contains(shared)) inner[shared] = text[shared];
         text = std::move(inner);
     }
+    return text;
+}
+
+nlohmann::json text_part(nlohmann::json config) {
+    nlohmann::json text = text_section(config);
     // What a draft's layer is, in the form of speculators.
     if (const auto inner = text.find("transformer_layer_config"); inner != text.end() && inner->is_object())
         text.update(nlohmann::json(*inner));

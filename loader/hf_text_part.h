@@ -8,6 +8,9 @@
 
 namespace scoria {
 
+/// What `config` says of texts, in its text_config or another section, or all of it where it has none.
+nlohmann::json text_section(const nlohmann::json& config);
+
 /// The config of the part for texts, by itself: `config`'s text_config where it has one, under the name of
 /// the family whose texts are the same, with the fields of its class that published ones leave out. Other
 /// configs are returned as they are, but under a name of its own where a model_type stands for two families.

@@ -277,6 +277,17 @@ TEST_CASE("conversion: tokens that are never sampled, of a folder and of GGUF" *
         return open_model(TemporaryFolder(files).path()).suppressed;
     };
     CHECK(suppressed_of(nullptr).empty());
+    const nlohmann::json text = std::exchange(files.config, nlohmann::json::object());
+    for (const char* part : {"text_config", "language_config", "llm_config"}) {
+        files.config = {{"model_type", "tiny"}, {part, text}};
+        files.config[part]["suppress_tokens"] = {3};
+        CHECK(suppressed_of(nullptr) == std::vector<TokenId>{3});
+    }
+    files.config = {{"model_type", "tiny"}, {"thinker_config", files.config}};
+    CHECK(suppressed_of(nullptr) == std::vector<TokenId>{3});
+    files.config = text;
+    CHECK_THROWS_WITH_AS(suppressed_of("[]"),
+                         doctest::Contains("[generation_config.json] expected an object"), Error);
     CHECK(suppressed_of(R"({"suppress_tokens": [9, 5, 16, -1]})") == std::vector<TokenId>{9, 5});
     CHECK_THROWS_WITH_AS(suppressed_of(R"({"suppress_tokens": "none"})"),
                          doctest::Contains("suppress_tokens: expected an id or a list of ids"), Error);
