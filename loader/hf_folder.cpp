@@ -408,6 +408,7 @@ Model open_hugging_face_model(const fs::path& path, Reads reads, Floats8 floats8
         model.output_ids =
             output_ids(Settings::Format::hugging_face, catalog, *tensors, model.architecture.outputs);
     model.unused = catalog.rest();
+    model.has_other_parts = has_other_parts(json);
     model.layers_ahead = config.size("num_nextn_predict_layers", most_layers, 0, 0);
     model.tensors = tensors;
     read_tokenizer(model, folder);

@@ -201,6 +201,13 @@ std::string text_part_name(std::string name) {
     return name;
 }
 
+bool has_other_parts(const nlohmann::json& config) {
+    constexpr const char* sections[] = {"text_config",   "llm_config",    "language_config", "thinker_config",
+                                        "vision_config", "audio_config",  "vision_lora",     "speech_lora",
+                                        "embd_layer",    "img_processor", "audio_processor"};
+    return std::ranges::any_of(sections, [&](const char* name) { return config.contains(name); });
+}
+
 bool is_of_images(std::string_view tensor) {
     constexpr std::string_view places[] = {"visual.",
                                            "vision_tower.",

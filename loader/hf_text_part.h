@@ -19,7 +19,10 @@ nlohmann::json text_part(nlohmann::json config);
 /// The name of a tensor of that part as a model of texts alone has it.
 std::string text_part_name(std::string name);
 
-/// Whether a tensor belongs to images or sounds, and so to nothing that runs.
+/// Whether the config tells of parts for images or sounds beside that one.
+bool has_other_parts(const nlohmann::json& config);
+
+/// Whether a tensor belongs to such a part, and so to nothing that runs.
 bool is_of_images(std::string_view tensor);
 
 }  // namespace scoria

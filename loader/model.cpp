@@ -136,7 +136,7 @@ bool is_spare(const Model& model, const TensorView& unused) {
                                           "act_fn.eps"};  // constants of xIELU
     const auto ends = [&](std::string_view end) { return unused.name.ends_with(end); };
     return is_of_layer_ahead(unused.name, model) || is_of_shared_keys(unused.name, model) ||
-           is_of_idle_layer(unused.name, model) || is_of_images(unused.name) ||
+           is_of_idle_layer(unused.name, model) || (model.has_other_parts && is_of_images(unused.name)) ||
            unused.name.starts_with("mtp.") ||  // that guesses further tokens
            unused.name.starts_with("model.mtp_layers.") || unused.name.starts_with("model.mtp.") ||
            (model.architecture.tied_embeddings && ends("lm_head.weight")) ||

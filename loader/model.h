@@ -35,8 +35,9 @@ struct Model {
     Weights weights;
     std::vector<TensorView> unused;  // tensors of the file that no role claims
     std::vector<TokenId>
-        output_ids;             // of logits that are not of the ids from 0 on (Ahead::features); or empty
-    uint32_t layers_ahead = 0;  // behind the last, that guess further tokens (ModelPart::ahead)
+        output_ids;                // of logits that are not of the ids from 0 on (Ahead::features); or empty
+    bool has_other_parts = false;  // for images or sounds, which nothing computes
+    uint32_t layers_ahead = 0;     // behind the last, that guess further tokens (ModelPart::ahead)
     std::shared_ptr<const TensorSource> tensors;
     std::shared_ptr<const Tokenizer> tokenizer;  // null: no vocabulary, or one of a kind not supported yet
     std::vector<TokenId> suppressed;             // below logits(); never sampled

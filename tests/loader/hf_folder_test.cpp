@@ -195,6 +195,17 @@ TEST_CASE("weights that nothing computes with are named, what is spare is not") 
     folder.add("mtp.fc.weight", {2});  // guesses further tokens
     open_model(TemporaryFolder(folder).path());
     CHECK(logged == "");
+    HfFolder sees = folder;  // and so has parts that are not read
+    sees.config["vision_config"] = nlohmann::json::object();
+    sees.config["model_type"] = "qwen2_vl";
+    for (const char* const bias : {"q", "k", "v"})
+        sees.add(cat("model.layers.0.self_attn.", bias, "_proj.bias"), {*bias == 'q' ? 8u : 4u});
+    for (HfFolder* each : {&sees, &folder}) each->add("aligner.weight", {2});
+    open_model(TemporaryFolder(sees).path());
+    CHECK(logged == "");
+    open_model(TemporaryFolder(folder).path());
+    CHECK_MESSAGE(logged.find("nothing computes with: 1 (aligner.weight)") != logged.npos, logged);
+    folder.tensors.erase("aligner.weight");
     for (const char* const name : {"k_norm", "q_norm", "sinks", "v_norm"})
         folder.add(cat("model.layers.0.self_attn.", name, ".weight"), {4});
     open_model(TemporaryFolder(folder).path());
