@@ -37,6 +37,7 @@ struct WindowRule {
     uint32_t every = 0;
     const char* flag = nullptr;  // the window counts only if this is true
     uint32_t first = 28;         // max_window_layers, where the file has none: as Qwen's classes
+    uint32_t otherwise = 0;      // its positions, where the file says nothing (null: there is none)
 };
 
 /// A model while it is read; a family's row may change what is described, beyond the fields of Family.

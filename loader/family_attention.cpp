@@ -21,6 +21,12 @@ bool is_windowed_type(const Settings& settings, const char* key, const std::stri
          ": expected sliding_attention or full_attention, got ", type);
 }
 
+/// Positions of the window; 0: there is none.
+uint32_t read_window(const Family& family, const Settings& settings) {
+    const char* field = settings.name_of(Field::window);
+    return settings.size(field, most_size, settings.is_null(field) ? 0 : family.window.otherwise, 0);
+}
+
 bool turns_nothing(const Rope& rope) {
     return std::ranges::all_of(rope.inverse_frequencies, [](double frequency) { return frequency == 0; });
 }
@@ -110,7 +116,7 @@ void read_windows(const Family& family, const Settings& settings, Architecture& 
     const bool counts =
         rule.layers != Layers::none && (rule.flag == nullptr || settings.flag(rule.flag, false));
     const char* field = settings.name_of(Field::window);
-    const uint32_t window = counts ? settings.size(field, most_size, 0, 0) : 0;
+    const uint32_t window = counts ? read_window(family, settings) : 0;
     if (rule.flag != nullptr)
         for (const char* name : {field, "max_window_layers"}) settings.understood(name);
     for (size_t i = 0; i < layers; ++i) {
@@ -222,7 +228,7 @@ void assign_ropes(const Family& family, const Settings& settings, Architecture& 
     using FullLayers = Family::FullLayers;
     const bool full_rotate =
         family.full_layers == FullLayers::rotate ||
-        (family.full_layers == FullLayers::rest_beside_windows && !settings.has(Field::window));
+        (family.full_layers == FullLayers::rest_beside_windows && read_window(family, settings) == 0);
     for (size_t i = 0; i < layers; ++i) {
         Attention& attention = architecture.layers[i].attention;
         const bool rotates =

@@ -404,7 +404,7 @@ std::span<const Family> gguf_decoder_families() {
         {.name = "gemma2",
          .tensors = {common},
          .placement = NormPlacement::sandwich,
-         .window = {Layers::not_every, 2},
+         .window = {.layers = Layers::not_every, .every = 2, .otherwise = 4096},
          .activation = Activation::gelu_tanh,
          .root_embedding_scale = true,
          .adjust = adjust_gemma2},

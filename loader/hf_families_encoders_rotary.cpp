@@ -192,7 +192,7 @@ Family modernbert(const char* name, decltype(Family::tensors) tensors, const Cla
             .o_bias = attention_bias,
             .rope_base = 160000,
             .local_rope_base = 10000,
-            .window = {WindowRule::Layers::all},
+            .window = {.layers = WindowRule::Layers::all, .otherwise = 128},
             .activation = Activation::gelu,
             .feed_forward_bias = mlp_bias,
             .embedding_norm = true,

@@ -303,7 +303,7 @@ std::span<const Family> gpt_families() {
          .norm_bias = true,
          .o_bias = biased,
          .rope = false,
-         .window = {Layers::all},
+         .window = {.layers = Layers::all, .otherwise = 256},
          .activation = Activation::gelu_tanh,
          .gated = false,
          .feed_forward_factor = 4,

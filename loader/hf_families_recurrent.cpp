@@ -428,7 +428,7 @@ std::span<const Family> recurrent_families() {
          .qk_norm = QkNorm::Group::head,
          .rope_base = 1e6,
          .local_rope_base = 1e4,
-         .window = {WindowRule::Layers::not_every, 4},
+         .window = {.layers = WindowRule::Layers::not_every, .every = 4, .otherwise = 256},
          .recurrence = RecurrenceKind::convolution,
          .adjust = adjust_lfm3},
         {.name = "qwen3_next",

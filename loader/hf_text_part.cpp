@@ -21,17 +21,17 @@ struct TextPart {
     R"("partial_rotary_factor": 0.25}, "sliding_attention": {"rope_type": "default"}},)"
 // Their positions have several axes, all with the same position in a text.
 constexpr TextPart parts[] = {
-    {"qwen2_vl", "qwen2"},
-    {"qwen2_vl_text", "qwen2"},
-    {"qwen2_5_vl", "qwen2"},
-    {"qwen2_5_vl_text", "qwen2"},
-    {"qwen2_5_omni_text", "qwen2"},
-    {"qwen3_vl_text", "qwen3"},
+    {"qwen2_vl", "qwen2", R"({"rope_theta": 1e6, "max_window_layers": 80})"},
+    {"qwen2_vl_text", "qwen2", R"({"rope_theta": 1e6, "max_window_layers": 80})"},
+    {"qwen2_5_vl", "qwen2", R"({"rope_theta": 1e6, "max_window_layers": 80})"},
+    {"qwen2_5_vl_text", "qwen2", R"({"rope_theta": 1e6, "max_window_layers": 80})"},
+    {"qwen2_5_omni_text", "qwen2", R"({"rope_theta": 1e6, "sliding_window": 32768})"},
+    {"qwen3_vl_text", "qwen3", R"({"rope_theta": 5e5})"},
     {"mimo", "qwen2"},  // MiMo 7B; its layers behind the last guess further tokens
     {"qwen3_5", "qwen3_5_text"},
     {"qwen3_5_moe", "qwen3_5_moe_text"},
-    {"qwen3_vl_moe_text", "qwen3_moe", R"({"norm_topk_prob": true})"},
-    {"qwen3_omni_moe_text", "qwen3_moe", R"({"norm_topk_prob": true})"},
+    {"qwen3_vl_moe_text", "qwen3_moe", R"({"norm_topk_prob": true, "rope_theta": 5e5})"},
+    {"qwen3_omni_moe_text", "qwen3_moe", R"({"norm_topk_prob": true, "rope_theta": 1e6})"},
     {"glm4v_text", "glm4", R"({"attention_bias": true, "partial_rotary_factor": 1.0})"},
     {"glm4v_moe_text", "glm4_moe", R"({"attention_bias": true, "partial_rotary_factor": 0.5})"},
     {"glm_ocr_text", "glm4", R"({"attention_bias": false, "partial_rotary_factor": 1.0})"},

@@ -217,6 +217,73 @@ TEST_CASE("weights that nothing computes with are named, what is spare is not") 
     CHECK_MESSAGE(logged.find(text) != logged.npos, logged);
 }
 
+TEST_CASE("factors and limits that no float holds, and what else is not computed, are refused") {
+    struct Case {
+        const char *model, *patch, *refusal;
+    };
+    const Case cases[] = {
+        {"step3p7", R"({"text_config": {"swiglu_limits": [1, 2, 1e300, 3]}})",
+         "swiglu_limits: expected numbers of 0 or more"},
+        {"minimax", R"({"full_attn_beta_factor": 1e300})",
+         "full_attn_beta_factor: expected a finite number above 0"},
+        {"minimax", R"({"mlp_alpha_factor": 1e-300})", "mlp_alpha_factor: expected a finite number above 0"},
+        {"falcon_h1", R"({"mlp_multipliers": [1e300, 1]})",
+         "mlp_multipliers: expected 2 numbers that floats hold"},
+        {"falcon_h1", R"({"hidden_act": "gelu"})", "hidden_act: expected silu, got gelu"},
+        {"qwen3_next", R"({"hidden_act": "gelu"})", "hidden_act: expected silu, got gelu"},
+        {"kimi_linear", R"({"hidden_act": "gelu"})", "hidden_act: expected silu, got gelu"},
+        {"bailing_hybrid", R"({"hidden_act": "gelu"})", "hidden_act: expected silu, got gelu"},
+        {"codegen", R"({"rotary_dim": null})", "rotary_dim: expected how many elements"},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.patch);
+        HfFolder folder = made_model(c.model).folder;
+        folder.config.update(nlohmann::json::parse(c.patch), true);
+        const std::string error = refusal_of(folder);
+        CHECK_MESSAGE(error.find(c.refusal) != error.npos, error);
+    }
+}
+
+TEST_CASE("windows and rotations that a config leaves out are those of its class") {
+    struct Case {
+        const char *model, *left_out;
+        uint32_t window;  // the largest of a layer
+        double base;      // 0: whatever it is
+    };
+    const Case cases[] = {
+        {"mistral", "", 4096, 0},
+        {"ministral3", "", 0, 0},
+        {"exaone4", "sliding_window", 4096, 0},
+        {"exaone4-whole", "", 0, 0},
+        {"olmo3", "sliding_window", 4096, 0},
+        {"lfm3", "sliding_window", 256, 0},
+        {"vaultgemma", "sliding_window", 4096, 0},
+        {"qwen2_5_vl", "rope_parameters", 0, 1e6},
+        {"qwen3_vl", "rope_parameters", 0, 5e5},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.model);
+        HfFolder folder = tiny_hf_llama();
+        folder.config["model_type"] = c.model;
+        if (c.model != std::string_view("mistral") && c.model != std::string_view("ministral3"))
+            folder = made_model(c.model).folder;
+        nlohmann::json& config = folder.config;
+        (config.contains("text_config") ? config["text_config"] : config).erase(c.left_out);
+        const Architecture a = open_model(TemporaryFolder(folder).path()).architecture;
+        uint32_t window = 0;
+        for (const Layer& layer : a.layers) window = std::max(window, layer.attention.window);
+        CHECK(window == c.window);
+        const double base = std::pow(a.ropes[0].inverse_frequencies[1], -0.5 * a.ropes[0].width);
+        if (c.base != 0) CHECK(std::abs(base / c.base - 1) < 1e-9);
+        const bool exaone = a.family == "exaone4";  // which does not rotate where all is seen beside windows
+        for (const Layer& layer : a.layers)
+            CHECK((layer.attention.rope < 0) == (exaone && window != 0 && layer.attention.window == 0));
+        config["sliding_window"] = nullptr;
+        if (c.model == std::string_view("mistral"))
+            CHECK(open_model(TemporaryFolder(folder).path()).architecture.layers[0].attention.window == 0);
+    }
+}
+
 TEST_CASE("a folder's chat template") {
     HfFolder folder = tiny_hf_llama();
     folder.files["tokenizer_config.json"] = R"({"chat_template": "plain"})";
