@@ -71,9 +71,11 @@ Norm read_norm(const Family& family, const Settings& settings) {
         return norm;
     }
     const char* field = settings.name_of(Field::epsilon);
+    if (family.norm == NormKind::layer)  // an rms_norm_eps beside these is nobody's
+        for (const char* own :
+             {"layernorm_epsilon", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon", "norm_eps"})
+            if (settings.has(own)) field = own;
     norm.epsilon = static_cast<float>(settings.positive(field));
-    if (norm.epsilon <= 0)
-        fail(Status::bad_file, settings.where(), settings.full_name(field), ": it is 0 as a float");
     return norm;
 }
 

@@ -59,7 +59,7 @@ constexpr FieldNames field_names[] = {
      {"sliding_window", "window_size", "window", "local_attention"}},
     {Field::activation,
      "activation",
-     {"hidden_act", "hidden_activation", "activation_function", "activation", "afn"}},
+     {"hidden_activation", "hidden_act", "activation_function", "activation", "afn"}},
     {Field::clip, "attention.clamp_kqv", {"clip_qkv"}},
 };
 
