@@ -135,7 +135,7 @@ void adjust_command_r(Reading& r) {
     }
 }
 
-void adjust_gemma2(Reading& r) {
+void adjust_gemma3(Reading& r) {
     for (Layer& layer : r.architecture.layers)
         layer.attention.soft_cap = r.settings.number("attn_logit_softcapping", 0);
     // The file does not hold query_pre_attn_scalar: the head's width, but for the 27B models.
@@ -143,6 +143,14 @@ void adjust_gemma2(Reading& r) {
     const uint32_t heads = r.architecture.layers.front().attention.heads;
     if (layers == 46 || layers == 62)
         set_scale(r.architecture, 1 / std::sqrt(double(r.architecture.hidden) / heads));
+}
+
+/// The first files of it say no caps, which its models have all the same.
+void adjust_gemma2(Reading& r) {
+    adjust_gemma3(r);
+    for (Layer& layer : r.architecture.layers)
+        layer.attention.soft_cap = r.settings.number("attn_logit_softcapping", 50);
+    r.architecture.logit_soft_cap = r.settings.number("final_logit_softcapping", 30);
 }
 
 constexpr LayerNumber gemma4_numbers[] = {{"blk.#.layer_output_scale.weight", scale_of}};
@@ -229,9 +237,14 @@ void adjust_mistral3(Reading& r) {
     rope.growth_length = r.settings.size("rope.scaling.original_context_length", most_size);
 }
 
+void read_granite_multipliers(Reading& r) {
+    read_multipliers(r, {"embedding_scale", "residual_scale", "logit_scale", "attention.scale"},
+                     double{r.architecture.layers.front().attention.scale});
+}
+
 /// Granite's multipliers; files of before they had keys have those of the 2B models.
 void adjust_minicpm(Reading& r) {
-    gguf::adjust_granite(r);
+    read_granite_multipliers(r);
     Architecture& a = r.architecture;
     if (!r.settings.has("embedding_scale")) a.embedding_scale = 12;
     if (!r.settings.has("residual_scale")) a.residual_scale = 1.4f / std::sqrt(float(a.layers.size()));
@@ -269,8 +282,8 @@ const std::span<const TensorRow> gguf::common = common_rows, gguf::experts = exp
                                  gguf::post_attention_norm = post_attention_norm_rows;
 
 void gguf::adjust_granite(Reading& r) {
-    read_multipliers(r, {"embedding_scale", "residual_scale", "logit_scale", "attention.scale"},
-                     double{r.architecture.layers.front().attention.scale});
+    read_granite_multipliers(r);
+    if (!r.settings.flag("rope.scaling.finetuned", true)) r.architecture.ropes.clear();
 }
 
 void gguf::read_past_axes(Reading& r) {
@@ -417,7 +430,7 @@ std::span<const Family> gguf_decoder_families() {
          .window = {Layers::not_every, 6},
          .activation = Activation::gelu_tanh,
          .root_embedding_scale = true,
-         .adjust = adjust_gemma2},
+         .adjust = adjust_gemma3},
         {.name = "gemma3n",
          .tensors = {gemma3n, gemma4, common},
          .placement = NormPlacement::sandwich,

@@ -51,7 +51,8 @@ void adjust_deepseek2(Reading& r, bool by_sigmoid) {
     }
     gguf::read_routing(r, by_sigmoid);
 }
-void adjust_deepseek2(Reading& r) { adjust_deepseek2(r, false); }
+/// Of the first files of GLM 4.7 Flash no key tells its scores, but what is added to them to choose by does.
+void adjust_deepseek2(Reading& r) { adjust_deepseek2(r, any_layer_has(r, "blk.#.exp_probs_b.bias")); }
 
 constexpr IndexerKeys index_keys{"attention.indexer.head_count", "attention.indexer.key_length",
                                  "attention.indexer.top_k", "attention.indexer.types"};

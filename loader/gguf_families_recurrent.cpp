@@ -241,7 +241,6 @@ void adjust_bailing3(Reading& r) {
 void adjust_granite_hybrid(Reading& r) {
     gguf::adjust_granite(r);
     const Settings& keys = r.settings;
-    if (!keys.flag("rope.scaling.finetuned", false)) r.architecture.ropes.clear();
     const Recurrence mamba = read_mamba(r);
     const uint32_t shared = keys.size(keys.name_of(Field::shared_size), most_size, 0, 0);
     for (Layer& layer : r.architecture.layers)

@@ -139,13 +139,51 @@ TEST_CASE("keys with a default, and optional tensors") {
     CHECK(model.metadata_json.find("\"llama.embedding_length\": 8") != std::string::npos);
 }
 
-TEST_CASE("biases that a file has count, though its family rarely has them") {
+namespace {
+
+/// The same under the name of another architecture.
+GgufFile tiny(const std::string& name) {
     GgufFile file = tiny_llama();
-    auto metadata = std::move(file.metadata);
-    file.metadata.clear();
-    for (auto& [key, value] : metadata)
-        file.metadata[key.starts_with("llama.") ? "gemma." + key.substr(6) : key] = value;
-    file.metadata["general.architecture"] = std::string("gemma");
+    const auto metadata = std::exchange(file.metadata, {});
+    for (const auto& [key, value] : metadata)
+        file.metadata[key.starts_with("llama.") ? name + key.substr(5) : key] = value;
+    file.metadata["general.architecture"] = name;
+    return file;
+}
+
+}  // namespace
+
+TEST_CASE("what the first files of some architectures do not say") {
+    GgufFile file = tiny("gemma2");
+    for (const char* norm : {"blk.0.post_attention_norm.weight", "blk.0.post_ffw_norm.weight"})
+        file.add(norm, {8});
+    const auto opened = [&] {
+        const TemporaryFile on_disk(file.bytes());
+        return open_model(on_disk.path()).architecture;
+    };
+    Architecture a = opened();
+    CHECK(a.layers[0].attention.soft_cap == 50.0f);
+    CHECK(a.logit_soft_cap == 30.0f);
+    CHECK(a.layers[0].attention.window == 4096);
+    file.metadata["gemma2.attn_logit_softcapping"] = 5.0f;
+    file.metadata["gemma2.final_logit_softcapping"] = 7.0f;
+    file.metadata["gemma2.attention.sliding_window"] = 24u;
+    a = opened();
+    CHECK(a.layers[0].attention.soft_cap == 5.0f);
+    CHECK(a.logit_soft_cap == 7.0f);
+    CHECK(a.layers[0].attention.window == 24);
+
+    file = tiny("granite");  // of which this key says whether it rotates at all
+    CHECK(opened().layers[0].attention.rope == 0);
+    file.metadata["granite.rope.scaling.finetuned"] = false;
+    CHECK(opened().layers[0].attention.rope == -1);
+    file = tiny("minicpm");  // which has Granite's multipliers, and always rotates
+    file.metadata["minicpm.rope.scaling.finetuned"] = false;
+    CHECK(opened().layers[0].attention.rope == 0);
+}
+
+TEST_CASE("biases that a file has count, though its family rarely has them") {
+    GgufFile file = tiny("gemma");
     file.add("blk.0.attn_q.bias", {8});
     file.add("blk.0.attn_output.bias", {8});
     const TemporaryFile on_disk(file.bytes());
@@ -359,7 +397,7 @@ TEST_CASE("architectures of GGUF that compute what others do" * needs_fixtures()
     }
 }
 
-TEST_CASE("sizes of shared experts that older files do not say" * needs_fixtures()) {
+TEST_CASE("sizes of shared experts, and scores, that older files do not say" * needs_fixtures()) {
     struct Case {
         const char *file, *name;
         std::set<std::string> without;
@@ -371,6 +409,7 @@ TEST_CASE("sizes of shared experts that older files do not say" * needs_fixtures
         {"qwen2-moe", "qwen2moe", {shared, "expert_feed_forward_length"}, 40, ""},
         {"hunyuan-moe", "hunyuan-moe", {shared}, 28, ""},
         {"deepseek-v3", "deepseek2", {"expert_shared_count"}, 80, "expert_shared_count is missing"},
+        {"deepseek-v3", "deepseek2", {"expert_gating_func"}, 80, ""},  // which a tensor tells
     };
     for (const Case& c : cases) {
         CAPTURE(std::string(c.file));
