@@ -160,7 +160,9 @@ void adjust_apertus(Reading& r) {
     std::vector<Layer>& layers = r.architecture.layers;
     const auto numbers = [&](const char* name) {
         const std::vector<double> values = s.numbers(name);
-        if (values.size() != layers.size()) s.wrong(name, cat("as many numbers as layers, ", layers.size()));
+        if (values.size() != layers.size() ||
+            !std::ranges::all_of(values, [](double each) { return std::isfinite(each); }))
+            s.wrong(name, cat("as many finite numbers as layers, ", layers.size()));
         return values;
     };
     const std::vector<double> p = numbers("xielu.alpha_p"), n = numbers("xielu.alpha_n");

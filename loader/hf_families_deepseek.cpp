@@ -285,6 +285,7 @@ void adjust_kimi_linear(Reading& r) {
             if (recurs[i] == has(with_keys))
                 s.wrong("linear_attn_config", "each layer in one of its two lists");
         }
+    expect_text(s, "hidden_act", "silu");  // which its convolutions have too
     expect_flag(s, "mla_use_nope", true, true);
     expect_text(s, "moe_router_activation_func", "sigmoid");
     expect_flag(s, "use_grouped_topk", true, true);
@@ -314,6 +315,7 @@ void adjust_bailing_hybrid(Reading& r) {
     if (!s.has("layer_types"))
         for (size_t i = 0; i < recurs.size(); ++i)
             recurs[i] = (i + 1) % group != 0 && i < recurs.size() / group * group;
+    expect_text(s, "hidden_act", "silu");  // which its convolutions have too
     expect_flag(s, "no_kda_lora", true, true);
     expect_text(s, "gated_attention_proj_granularity_type", "head_wise");
     expect_text(s, "score_function", "sigmoid");

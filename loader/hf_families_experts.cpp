@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace scoria {
 namespace {
@@ -291,7 +292,9 @@ void read_limits(const Settings& s, const char* name, std::vector<Layer>& layers
     if (!list->is_array() || list->size() < layers.size()) s.wrong(name, "a number, or null, of each layer");
     for (size_t i = 0; i < layers.size(); ++i) {
         const nlohmann::json& limit = (*list)[i];
-        if (!limit.is_null() && (!limit.is_number() || limit < 0)) s.wrong(name, "numbers of 0 or more");
+        constexpr double most = std::numeric_limits<float>::max();
+        if (!limit.is_null() && (!limit.is_number() || limit < 0 || limit > most))
+            s.wrong(name, "numbers of 0 or more");
         clamp_of(layers[i].feed_forward) = {.limit = limit.is_null() ? 0 : limit.get<float>(),
                                             .activated = true};
     }

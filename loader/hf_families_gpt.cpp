@@ -159,7 +159,12 @@ void adjust_phi(Reading& r) {
     for (Layer& layer : r.architecture.layers) layer.attention.qk_norm.group = QkNorm::Group::head;
 }
 
+void adjust_gptj(Reading& r) {
+    if (!r.settings.has("rotary_dim")) r.settings.wrong("rotary_dim", "how many elements of a head rotate");
+}
+
 void adjust_codegen(Reading& r) {
+    adjust_gptj(r);
     if (r.architecture.hidden % 4 != 0)
         r.settings.wrong(r.settings.name_of(Field::hidden), "a multiple of 4");
 }
@@ -197,7 +202,7 @@ void adjust_nanochat(Reading& r) {
 }
 
 /// `own` rows count before the others.
-Family gptj(const char* name, std::span<const TensorRow> own = {}, Adjust adjust = nullptr) {
+Family gptj(const char* name, std::span<const TensorRow> own = {}, Adjust adjust = adjust_gptj) {
     return {.name = name,
             .tensors = {own, hf::gptj, hf::gpt2},
             .prefix = "transformer.",

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 
 namespace scoria {
 namespace {
@@ -227,6 +229,7 @@ Recurrence read_delta(const Settings& s, uint32_t groups, uint32_t heads, uint32
 
 void adjust_delta(Reading& r) {
     const Settings& s = r.settings;
+    expect_text(s, "hidden_act", "silu");  // which its convolution has too
     Recurrence delta = read_delta(s, 16, 32, 128, 128);
     delta.epsilon = r.architecture.norm.epsilon;
     for (const char* other : {"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "mamba_ssm_dtype"})
@@ -272,6 +275,7 @@ void adjust_olmo_hybrid(Reading& r) {
 /// Mamba-2 as Bamba has it, and Granite, and of a width of its own, Falcon-H1.
 Recurrence read_mamba(const Reading& r) {
     const Settings& s = r.settings;
+    expect_text(s, "hidden_act", "silu");  // which its convolution has too
     expect_flag(s, "mamba_proj_bias", false, false);
     s.understood("mamba_chunk_size");
     uint64_t width = uint64_t{s.size("mamba_expand", 1 << 10, 2)} * r.architecture.hidden;
@@ -310,7 +314,10 @@ void adjust_bamba(Reading& r) {
 std::vector<float> multipliers(const Settings& s, const char* name, size_t count) {
     const std::vector<double> listed = s.numbers(name);
     if (listed.empty()) return std::vector<float>(count, 1.0f);
-    if (listed.size() != count) s.wrong(name, cat(count, " numbers"));
+    if (listed.size() != count || std::ranges::any_of(listed, [](double each) {
+            return std::abs(each) > double{std::numeric_limits<float>::max()};
+        }))
+        s.wrong(name, cat(count, " numbers that floats hold"));
     return {listed.begin(), listed.end()};
 }
 

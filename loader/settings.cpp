@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 namespace scoria {
 namespace {
@@ -156,7 +157,9 @@ double Settings::positive(std::string_view name, std::optional<double> fallback)
     if (value == nullptr) fail(Status::bad_file, where_, full_name(name), " is missing");
     if (!value->is_number()) wrong(name, "a number");
     const double number = value->get<double>();
-    if (!std::isfinite(number) || number <= 0)
+    // As it is used: as a float.
+    if (!(number >= double{std::numeric_limits<float>::min()} &&
+          number <= double{std::numeric_limits<float>::max()}))
         fail(Status::bad_file, where_, full_name(name), ": expected a finite number above 0, got ", number);
     return number;
 }

@@ -63,7 +63,7 @@ class Settings {
     /// Integers to `most` where the file has a list that is not of equal ones, one for each of `count`
     /// layers; else empty. 0: the layer has none.
     std::vector<uint32_t> sizes(Field field, size_t count, uint64_t most) const;
-    /// A finite number above 0; `fallback`, whatever it is, where there is none.
+    /// A number above 0 that is one as a float too; `fallback`, whatever it is, where there is none.
     double positive(std::string_view name, std::optional<double> fallback = {}) const;
     float number(std::string_view name, double fallback) const {
         return static_cast<float>(positive(name, fallback));

@@ -90,6 +90,8 @@ TEST_CASE("a folder that lies is refused, and says where") {
          "num_attention_heads: expected a divisor of 8"},
         {"kv heads do not divide", set("num_key_value_heads", 3), "expected a divisor of 2 heads, got 3"},
         {"epsilon", set("rms_norm_eps", 0.0), "rms_norm_eps: expected a finite number above 0"},
+        {"epsilon that is 0 as a float", set("rms_norm_eps", 1e-60), "expected a finite number above 0"},
+        {"epsilon beyond floats", set("rms_norm_eps", 1e60), "expected a finite number above 0, got 1e+60"},
         {"vocabulary and table", set("vocab_size", 17),
          "tensor model.embed_tokens.weight: expected [17, 8], got [16, 8]"},
         {"layers and tensors", set("num_hidden_layers", 2),
