@@ -47,7 +47,7 @@ TEST_CASE("tokenizer.json gives the ids and texts of its library") {
         const json& pair = fixture["pair"];
         const EncodedPair encoded = tokenizer->encode_pair(std::string(pair["a"]), std::string(pair["b"]));
         CHECK(encoded.ids == pair["ids"].get<Ids>());
-        CHECK(encoded.types == pair["type_ids"].get<std::vector<uint32_t>>());
+        CHECK(encoded.types == pair["type_ids"].get<std::vector<TokenId>>());
     }
 }
 
@@ -311,7 +311,7 @@ TEST_CASE("a folder, its tokenizer_config.json and vocab.txt") {
     CHECK(open_tokenizer(path)->encode("Hello Café!") == Ids{2, 4, 5, 7, 8, 3});
     const EncodedPair pair = open_tokenizer(path)->encode_pair("he", "!");
     CHECK(pair.ids == Ids{2, 4, 3, 8, 3});
-    CHECK(pair.types == std::vector<uint32_t>{0, 0, 0, 1, 1});
+    CHECK(pair.types == std::vector<TokenId>{0, 0, 0, 1, 1});
     write("tokenizer_config.json", R"({"do_lower_case": false})");
     CHECK(open_tokenizer(path)->encode("hello Cafe!") == Ids{2, 4, 5, 6, 8, 3});
     write("tokenizer.json", json_with(""));
