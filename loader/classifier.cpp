@@ -12,11 +12,12 @@ namespace {
 /// Of GenericForSequenceClassification, which decoders have.
 constexpr ClassifierForm decoder_form{.labels = "score"};
 
-/// A tensor [rows, cols] or [cols], 1 row then.
+/// A tensor [rows, cols], or [cols], which one row may be, too.
 TensorView take(Catalog& catalog, const std::string& name, std::span<const uint64_t> shape) {
     const StoredTensor* const tensor = catalog.take(name);
     if (tensor == nullptr) fail(Status::bad_file, catalog.format(), "tensor ", name, " is missing");
-    if (!std::ranges::equal(tensor->shape, shape))
+    const bool is_row = shape.size() == 2 && shape[0] == 1 && tensor->shape.size() == 1;
+    if (!std::ranges::equal(tensor->shape, shape.subspan(is_row)))
         fail(Status::bad_file, catalog.format(), "tensor ", name, ": expected ", shape_text(shape), ", got ",
              shape_text(tensor->shape));
     if (tensor->decode != Decode::none)
@@ -28,7 +29,8 @@ TensorView take(Catalog& catalog, const std::string& name, std::span<const uint6
 /// The layer of that name over `cols` features; its rows are the file's.
 Dense take_layer(Catalog& catalog, const std::string& name, uint32_t cols, Activation activation) {
     const StoredTensor* const tensor = catalog.find(name + ".weight");
-    const uint64_t rows = tensor != nullptr && !tensor->shape.empty() ? tensor->shape[0] : 0;
+    const size_t dims = tensor != nullptr ? tensor->shape.size() : 0;
+    const uint64_t rows = dims == 2 ? tensor->shape[0] : dims;  // llama.cpp's tools write one row as a vector
     if (rows == 0 || rows > most_size)
         fail(Status::bad_file, catalog.format(), "tensor ", name, ".weight: expected [labels, ", cols, "]");
     Dense layer{take(catalog, name + ".weight", std::array<uint64_t, 2>{rows, cols}), {}, activation};

@@ -95,6 +95,19 @@ TEST_CASE("reference: classifiers of folders, and of the GGUF files that they be
     }
 }
 
+TEST_CASE("reference: one label may be a vector") {
+    for (MadeRanker& made : made_rankers(false)) {
+        HfFolder::Tensor& labels = made.folder.tensors["classifier.weight"];
+        if (made.name != "bert") continue;
+        labels.shape = {48};
+        const TemporaryFolder folder(made.folder);
+        CHECK(std::abs(logit_of(made, open_model(folder.path())) - made.logit) <= most_error);
+        labels.shape = {2, 24};
+        CHECK(refusal_of(made.folder).find("classifier.weight: expected [2, 48], got [2, 24]") !=
+              std::string::npos);
+    }
+}
+
 TEST_CASE("tokens of pairs, cut where they are too many") {
     size_t cut = 0;
     for (const MadeRanker& made : made_rankers(true)) {
