@@ -108,6 +108,37 @@ TEST_CASE("reference: one label may be a vector") {
     }
 }
 
+TEST_CASE("a GGUF file that answers yes or no behind a form of its own") {
+    const nlohmann::json
+        keys = nlohmann::json::parse(
+            R"({"context_length": 64, "embedding_length": 48, "block_count": 1, "feed_forward_length": 40, "pooling_type": 4,
+            "attention.head_count": 3, "attention.head_count_kv": 3, "attention.key_length": 16,
+            "attention.value_length": 16, "attention.layer_norm_rms_epsilon": 0.02, "rope.freq_base": 10000.0})"),
+        tensors = nlohmann::json::parse(
+            R"({"token_embd.weight": [7, 48], "output_norm.weight": [48], "cls.output.weight": [2, 48],
+            "blk.0.attn_norm.weight": [48], "blk.0.ffn_norm.weight": [48], "blk.0.attn_q.weight": [48, 48],
+            "blk.0.attn_k.weight": [48, 48], "blk.0.attn_v.weight": [48, 48], "blk.0.attn_output.weight": [48, 48],
+            "blk.0.attn_q_norm.weight": [16], "blk.0.attn_k_norm.weight": [16], "blk.0.ffn_gate.weight": [40, 48],
+            "blk.0.ffn_up.weight": [40, 48], "blk.0.ffn_down.weight": [48, 40]})");
+    GgufFile file = made_gguf(keys, "qwen3.", tensors);
+    file.metadata["general.architecture"] = std::string("qwen3");
+    file.metadata["qwen3.classifier.output_labels"] = std::vector<std::string>{"yes", "no"};
+    file.metadata["tokenizer.chat_template.rerank"] = std::string("a{query}b{document}c{query}");
+    add_vocabulary(file, {"a", "b", "c", "x", "y", "z", "q"}, {});
+    const TemporaryFile on_disk(file.bytes());
+    const Model model = open_model(on_disk.path());
+    REQUIRE(model.ranking.has_value());
+    CHECK(model.ranking->odds);
+    CHECK(model.ranking->logistic);
+    CHECK(model.ranking->pooling == Pooling::last);
+    CHECK_NOTHROW(Ranker(model).check());
+    const auto ids = [&](size_t most) { return encode_ranked(model, {}, "q", "xyz", {}, most).pair.ids; };
+    CHECK(ids(64) == std::vector<TokenId>{0, 6, 1, 3, 4, 5, 2, 6});
+    CHECK(ids(6) == std::vector<TokenId>{0, 6, 1, 3, 2, 6});
+    CHECK_THROWS_WITH_AS(
+        ids(5), doctest::Contains("expected a query that leaves a document room in 5 tokens"), Error);
+}
+
 TEST_CASE("tokens of pairs, cut where they are too many") {
     size_t cut = 0;
     for (const MadeRanker& made : made_rankers(true)) {
