@@ -177,7 +177,7 @@ TEST_CASE("recurrences that are not computed are refused, naming the field") {
          "in every place"},
         {"mamba", "time_step_rank", "6", "expected [30, 96], got [29, 96]"},
         {"mamba", "d_inner", "64", "d_inner: expected 96, got 64"},
-        {"mamba", "expand", "1e300", "expand: expected 1 to 2^20 channels, got 1e+300"},
+        {"mamba", "expand", "1e30", "expand: expected 1 to 2^20 channels, got 1e+30"},
         {"falcon_mamba", "state_size", "300", "state_size: expected 1 to 256, got 300"},
         {"jamba", "attn_layer_offset", "3", "attn_layer_offset: expected less than 3, got 3"},
         {"jamba", "mamba_inner_layernorms", "false", "mamba_inner_layernorms: expected true"},
