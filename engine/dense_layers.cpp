@@ -2,23 +2,10 @@
 #include "dense_layers.h"
 
 #include "reference/elementwise.h"
+#include "reference/norm.h"
 #include "reference/weights.h"
 
-#include <cmath>
-#include <numeric>
-
 namespace scoria {
-namespace {
-
-void normalise(std::vector<double>& x, std::span<const float> weight, double epsilon) {
-    const double mean = std::accumulate(x.begin(), x.end(), 0.0) / double(x.size());
-    double squares = 0;
-    for (const double value : x) squares += (value - mean) * (value - mean);
-    const double scale = 1 / std::sqrt(squares / double(x.size()) + epsilon);
-    for (size_t i = 0; i < x.size(); ++i) x[i] = (x[i] - mean) * scale * double(weight[i]);
-}
-
-}  // namespace
 
 DenseLayers::DenseLayers(const TensorSource& tensors, std::span<const Dense> layers) {
     const auto floats = [&](const std::optional<TensorView>& tensor) {
@@ -27,7 +14,8 @@ DenseLayers::DenseLayers(const TensorSource& tensors, std::span<const Dense> lay
         return std::vector<float>(values.begin(), values.end());
     };
     for (const Dense& layer : layers)
-        layers_.push_back({layer.weight.rows, floats(layer.weight), floats(layer.bias), floats(layer.norm),
+        layers_.push_back({layer.weight.rows, floats(layer.weight), floats(layer.bias),
+                           layer.norm ? reference::values_of(tensors, *layer.norm) : std::vector<double>{},
                            layer.activation, layer.epsilon});
 }
 
@@ -40,7 +28,8 @@ std::vector<double> DenseLayers::operator()(std::vector<double> features) const 
             for (size_t i = 0; i < features.size(); ++i) next[row] += double(weight[i]) * features[i];
             next[row] = reference::activate(next[row], layer.activation);
         }
-        if (!layer.norm.empty()) normalise(next, layer.norm, layer.epsilon);
+        if (!layer.norm.empty())
+            reference::norm(next, NormKind::layer, next.size(), layer.norm, {}, layer.epsilon, next);
         features = std::move(next);
     }
     return features;

@@ -17,7 +17,8 @@ class DenseLayers {
   private:
     struct Layer {
         uint32_t rows = 0;
-        std::vector<float> weight, bias, norm;  // [rows, cols]; [rows] or none
+        std::vector<float> weight, bias;  // [rows, cols]; [rows] or none
+        std::vector<double> norm;         // likewise
         Activation activation = Activation::identity;
         double epsilon = 0;
     };

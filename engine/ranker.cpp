@@ -12,7 +12,7 @@
 namespace scoria {
 
 Ranker::Ranker(const Model& model)
-    : model_(model), texts_(embedding_texts_of(model)),
+    : model_(model), texts_(model.ranking ? embedding_texts_of(model) : EmbeddingTexts()),
       layers_(*model.tensors,
               model.ranking ? std::span<const Dense>(model.ranking->layers) : std::span<const Dense>()) {}
 

@@ -21,7 +21,9 @@ std::optional<Ranking> take_classifier(const Family& family, const Settings& con
                                        const Architecture& architecture);
 /// Which tensors of a GGUF file are one, as llama.cpp names and computes them.
 const ClassifierForm& gguf_classifier_form(const Family& family);
-/// That of a GGUF file of pooling_type 4, whose scores are logits. `form`: its template of pairs, or empty.
+/// pooling_type of such a file.
+inline constexpr uint32_t gguf_rank_pooling = 4;
+/// That of such a GGUF file, whose scores are logits. `form`: its template of pairs, or empty.
 Ranking take_gguf_classifier(const Family& family, const Settings& keys, Catalog& catalog,
                              const Architecture& architecture, std::string form);
 

@@ -528,8 +528,8 @@ void FolderSource::set_keys(GgufWriter& out) const {
     const Described described{model_.architecture, ropes_, feed_forward_, buckets_};
     set_shared_keys(described, keys);
     if (row_->keys != nullptr) row_->keys(described, keys);
-    constexpr uint32_t pooling[] = {1, 2, 3}, rank_pooling = 4;  // of Pooling: mean, first, last
-    if (model_.ranking) keys.set("pooling_type", rank_pooling);
+    constexpr uint32_t pooling[] = {1, 2, 3};  // of Pooling: mean, first, last
+    if (model_.ranking) keys.set("pooling_type", gguf_rank_pooling);
     if (!row_->embeds) return;
     if (!model_.ranking) keys.set("pooling_type", pooling[static_cast<size_t>(model_.pooling)]);
     for (size_t i = 0; i < model_.dense.size(); ++i) {

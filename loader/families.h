@@ -119,8 +119,7 @@ struct Family {
 
     bool feeds = false;  // recurs_alone: there is a feed-forward all the same
 
-    const ClassifierForm* classifier =
-        nullptr;  // of its sequence classifiers; null: as all others of its kind
+    const ClassifierForm* classifier = nullptr;  // null: as the others of its kind
 
     Adjust adjust = nullptr;
 };

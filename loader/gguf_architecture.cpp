@@ -152,13 +152,13 @@ void check_layers(const Settings& keys, const Catalog& catalog, const Architectu
     }
 }
 
-constexpr uint32_t rank_pooling = 4;  // of rerankers, which say nothing of embeddings
 uint32_t pooling_type(const Settings& keys, const Architecture& architecture) {
-    return keys.size("pooling_type", rank_pooling, architecture.bidirectional() ? 1 : 3, 0);
+    return keys.size("pooling_type", gguf_rank_pooling, architecture.bidirectional() ? 1 : 3, 0);
 }
 Pooling read_pooling(const Settings& keys, const Architecture& architecture) {
     const Pooling usual = architecture.bidirectional() ? Pooling::mean : Pooling::last;
-    const Pooling kinds[] = {Pooling::mean, Pooling::mean, Pooling::first, Pooling::last, usual};  // 0: none
+    // 0: none; rerankers say nothing of embeddings.
+    const Pooling kinds[] = {Pooling::mean, Pooling::mean, Pooling::first, Pooling::last, usual};
     return kinds[pooling_type(keys, architecture)];
 }
 
@@ -238,7 +238,7 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors, Mo
     check_layers(keys, catalog, architecture);
     model.pooling = read_pooling(keys, architecture);
     model.dense = read_dense(keys, catalog, architecture.output_width());
-    if (pooling_type(keys, architecture) == rank_pooling) {
+    if (pooling_type(keys, architecture) == gguf_rank_pooling) {
         const std::string* const form = gguf.metadata.text("tokenizer.chat_template.rerank");
         model.ranking = take_gguf_classifier(family, keys, catalog, architecture, form ? *form : "");
         architecture.has_head = false;

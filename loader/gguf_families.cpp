@@ -135,9 +135,9 @@ void adjust_command_r(Reading& r) {
     }
 }
 
-void adjust_gemma3(Reading& r) {
+void read_gemma(Reading& r, double soft_cap) {
     for (Layer& layer : r.architecture.layers)
-        layer.attention.soft_cap = r.settings.number("attn_logit_softcapping", 0);
+        layer.attention.soft_cap = r.settings.number("attn_logit_softcapping", soft_cap);
     // The file does not hold query_pre_attn_scalar: the head's width, but for the 27B models.
     const size_t layers = r.architecture.layers.size();
     const uint32_t heads = r.architecture.layers.front().attention.heads;
@@ -145,11 +145,11 @@ void adjust_gemma3(Reading& r) {
         set_scale(r.architecture, 1 / std::sqrt(double(r.architecture.hidden) / heads));
 }
 
+void adjust_gemma3(Reading& r) { read_gemma(r, 0); }
+
 /// The first files of it say no caps, which its models have all the same.
 void adjust_gemma2(Reading& r) {
-    adjust_gemma3(r);
-    for (Layer& layer : r.architecture.layers)
-        layer.attention.soft_cap = r.settings.number("attn_logit_softcapping", 50);
+    read_gemma(r, 50);
     r.architecture.logit_soft_cap = r.settings.number("final_logit_softcapping", 30);
 }
 

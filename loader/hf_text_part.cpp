@@ -19,12 +19,14 @@ struct TextPart {
     R"("num_key_value_heads": 4, "head_dim": 256, "global_head_dim": 512, "rms_norm_eps": 1e-6,)" \
     R"("rope_parameters": {"full_attention": {"rope_type": "proportional", "rope_theta": 1e6,)"   \
     R"("partial_rotary_factor": 0.25}, "sliding_attention": {"rope_type": "default"}},)"
+constexpr const char *qwen2_vl = R"({"rope_theta": 1e6, "max_window_layers": 80})",
+                     *aria = R"({"rms_norm_eps": 1e-6, "moe_num_experts": 8, "moe_topk": 2})";
 // Their positions have several axes, all with the same position in a text.
 constexpr TextPart parts[] = {
-    {"qwen2_vl", "qwen2", R"({"rope_theta": 1e6, "max_window_layers": 80})"},
-    {"qwen2_vl_text", "qwen2", R"({"rope_theta": 1e6, "max_window_layers": 80})"},
-    {"qwen2_5_vl", "qwen2", R"({"rope_theta": 1e6, "max_window_layers": 80})"},
-    {"qwen2_5_vl_text", "qwen2", R"({"rope_theta": 1e6, "max_window_layers": 80})"},
+    {"qwen2_vl", "qwen2", qwen2_vl},
+    {"qwen2_vl_text", "qwen2", qwen2_vl},
+    {"qwen2_5_vl", "qwen2", qwen2_vl},
+    {"qwen2_5_vl_text", "qwen2", qwen2_vl},
     {"qwen2_5_omni_text", "qwen2", R"({"rope_theta": 1e6, "sliding_window": 32768})"},
     {"qwen3_vl_text", "qwen3", R"({"rope_theta": 5e5})"},
     {"mimo", "qwen2"},  // MiMo 7B; its layers behind the last guess further tokens
@@ -36,8 +38,8 @@ constexpr TextPart parts[] = {
     {"glm4v_moe_text", "glm4_moe", R"({"attention_bias": true, "partial_rotary_factor": 0.5})"},
     {"glm_ocr_text", "glm4", R"({"attention_bias": false, "partial_rotary_factor": 1.0})"},
     {"apertus1p5_text", "apertus", R"({"vocab_size": 266752})"},
-    {"aria_text", "aria_text", R"({"rms_norm_eps": 1e-6, "moe_num_experts": 8, "moe_topk": 2})"},
-    {"aria_moe_lm", "aria_text", R"({"rms_norm_eps": 1e-6, "moe_num_experts": 8, "moe_topk": 2})"},
+    {"aria_text", "aria_text", aria},
+    {"aria_moe_lm", "aria_text", aria},
     {"phi4_multimodal", "phi3"},
     {"phi4mm", "phi3"},
     {"step3p5", "step3p5", R"({"rms_norm_eps": 1e-5})"},

@@ -2,7 +2,7 @@
 # Sets up, builds with warnings as errors, and runs the tests. Ends with ctest's own closing lines.
 #   tools/test.sh [--wide | --deep]
 # Nothing, as CI runs it: every room, lavapipe below validation layers, ops at three subgroup widths, the floor on
-# SwiftShader. --wide, three quarters of an hour: also models at another width and both below profiles of poorer devices,
+# SwiftShader. --wide, half an hour and more: also models at another width and both below profiles of poorer devices,
 # and readers of untrusted bytes under sanitizers.
 # --deep, hours: also all cases and profiles, models and matrix products at 16 lanes, the whole program under sanitizers,
 # clang-tidy, Python, the chat window, other systems, a minute of fuzzing for every reader.

@@ -1,8 +1,6 @@
 // Checked stdout, stderr notes, and texts given by flag, file or pipe.
 #include "io.h"
 
-#include <sstream>
-
 #include "console.h"
 #include "fail.h"
 #include "file.h"
@@ -13,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 
 namespace scoria::cli {
 

@@ -15,9 +15,11 @@ double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-Error ends() { return Error(Status::cancelled, "[serve] expected a server that goes on, got one that ends"); }
-
 }  // namespace
+
+Error server_ends() {
+    return Error(Status::cancelled, "[serve] expected a server that goes on, got one that ends");
+}
 
 void Mailbox::put(News news) {
     const std::lock_guard lock(mutex_);
@@ -47,7 +49,7 @@ void AnswerQueue::stop() {
     for (const Work& work : std::exchange(waiting_, {})) {
         if (!work.mailbox) continue;
         work.mailbox->cancel();
-        work.mailbox->put({.error = std::make_exception_ptr(ends())});
+        work.mailbox->put({.error = std::make_exception_ptr(server_ends())});
     }
     for (const auto& [key, mailbox] : begun_) mailbox->cancel();  // one of speculation is one step
     asked_.notify_one();
@@ -55,7 +57,7 @@ void AnswerQueue::stop() {
 
 void AnswerQueue::wait(std::vector<Work> works) {
     const std::lock_guard lock(mutex_);
-    if (ended_) throw ends();
+    if (ended_) throw server_ends();
     std::erase_if(waiting_, [](const Work& work) { return work.mailbox && work.mailbox->cancelled(); });
     if (waiting_.size() + running_ >= most_waiting_ + engine_.options().sequences)
         fail(Status::busy, "serve", "expected at most ", most_waiting_, " answers that wait, got one more");
@@ -83,7 +85,7 @@ void AnswerQueue::run(std::function<void(Engine&)> work) {
     try {
         done.get();
     } catch (const std::future_error&) {
-        throw ends();
+        throw server_ends();
     }
 }
 

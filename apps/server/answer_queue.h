@@ -13,6 +13,9 @@
 
 namespace scoria::server {
 
+/// What those hear that still wait then.
+Error server_ends();
+
 /// What has become of one of the answers that a mailbox is for.
 struct News {
     uint32_t answer = 0;

@@ -32,8 +32,7 @@ Json Exchange::whole(const std::function<bool()>& stays) try {
         if (!stays()) fail(Status::cancelled, "serve", "expected a client that waits, got one that left");
         looked = Clock::now();
     }
-    if (mailbox_->cancelled())
-        fail(Status::cancelled, "serve", "expected a server that goes on, got one that ends");
+    if (mailbox_->cancelled()) throw server_ends();
     // The choices of all prompts in one list, and what they cost together.
     Json all = replies_.front()->whole();
     for (size_t i = 1; i < replies_.size(); ++i) {

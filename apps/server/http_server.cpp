@@ -77,6 +77,8 @@ struct HttpServer::Impl {
     void complete(const Json& body, Response& out);
     void embed(const Json& body, Response& out);
     void rank(const Json& body, Response& out);
+    /// Responds with what was made of texts of so many tokens.
+    void give_list(const char* name, Json list, size_t tokens, Response& out);
     /// What a template refuses is the client's to mend. Errors: bad_argument, and ChatTemplate's others.
     ChatPrompt rendered(Conversation& conversation) const;
     using MakeReply = std::function<std::unique_ptr<Reply>(size_t prompt_tokens)>;
@@ -271,6 +273,16 @@ void HttpServer::Impl::complete(const Json& body, Response& out) {
         out);
 }
 
+void HttpServer::Impl::give_list(const char* name, Json list, size_t tokens, Response& out) {
+    metrics.prompt_tokens += tokens;
+    metrics.count(Outcome::answered);
+    out.set_content(json_text(Json{{"object", "list"},
+                                   {name, std::move(list)},
+                                   {"model", options.model},
+                                   {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}}),
+                    json_type);
+}
+
 void HttpServer::Impl::embed(const Json& body, Response& out) {
     const EmbeddingRequest request = parse_embedding(body);
     if (request.dimensions && *request.dimensions != embedder.size())
@@ -297,13 +309,7 @@ void HttpServer::Impl::embed(const Json& body, Response& out) {
         data.push_back({{"object", "embedding"}, {"index", data.size()}});
         data.back()["embedding"] = request.base64 ? Json(base64_of(vector)) : Json(vector);
     }
-    metrics.prompt_tokens += tokens;
-    metrics.count(Outcome::answered);
-    out.set_content(json_text(Json{{"object", "list"},
-                                   {"data", std::move(data)},
-                                   {"model", options.model},
-                                   {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}}),
-                    json_type);
+    give_list("data", std::move(data), tokens, out);
 }
 
 void HttpServer::Impl::rank(const Json& body, Response& out) {
@@ -323,13 +329,7 @@ void HttpServer::Impl::rank(const Json& body, Response& out) {
         results.push_back({{"index", index}, {"relevance_score", scores[index]}});
         if (request.returns_documents) results.back()["document"] = {{"text", request.documents[index]}};
     }
-    metrics.prompt_tokens += tokens;
-    metrics.count(Outcome::answered);
-    out.set_content(json_text(Json{{"model", options.model},
-                                   {"object", "list"},
-                                   {"results", std::move(results)},
-                                   {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}}),
-                    "application/json");
+    give_list("results", std::move(results), tokens, out);
 }
 
 void HttpServer::Impl::models(const Request& in, Response& out) {

@@ -45,8 +45,6 @@ struct EmbeddingRequest {
     std::optional<std::string> prompt_name;
 };
 
-/// Errors: bad_argument, bad_file where it is no JSON; unsupported.
-Json parse_body(const std::string& body);
 /// As Jina's and Cohere's APIs have it, and others after them.
 struct RankRequest {
     std::string query;
@@ -56,6 +54,8 @@ struct RankRequest {
     std::optional<std::string> prompt_name;
 };
 
+/// Errors: bad_argument, bad_file where it is no JSON; unsupported.
+Json parse_body(const std::string& body);
 ChatRequest parse_chat(const Json& body, const AnswerDefaults& defaults, uint32_t tokens);
 CompletionRequest parse_completion(const Json& body, const AnswerDefaults& defaults, uint32_t tokens);
 EmbeddingRequest parse_embedding(const Json& body);

@@ -50,6 +50,17 @@ Recurrence plain_wkv(const OpSizes& s) {
     return shape;
 }
 
+/// One token and a chunk, each the last of the positions.
+void each_batch(OpTimer& t, const auto& time) {
+    const OpSizes& s = t.sizes();
+    uint32_t outputs = 0;
+    Pieces pieces;
+    for (const uint32_t tokens : {1u, s.tokens}) {
+        const vk::View step = t.step(s.positions - tokens, tokens, outputs, &pieces);
+        time(tokens, step, pieces);
+    }
+}
+
 }  // namespace
 
 void time_rope_cache(OpTimer& t) {
@@ -191,12 +202,8 @@ void time_chunk_attention(OpTimer& t) {
 }
 
 void time_convolve(OpTimer& t) {
-    const OpSizes& s = t.sizes();
-    const Recurrence shape = plain_recurrence(s);
-    uint32_t outputs = 0;
-    Pieces pieces;
-    for (const uint32_t tokens : {1u, s.tokens}) {
-        const vk::View step = t.step(s.positions - tokens, tokens, outputs, &pieces);
+    const Recurrence shape = plain_recurrence(t.sizes());
+    each_batch(t, [&](uint32_t tokens, const vk::View& step, const Pieces& pieces) {
         const Matrix x = t.matrix(tokens, shape.channels()), out = t.matrix(tokens, x.cols);
         const ConvolveArgs args{x,
                                 out,
@@ -211,16 +218,12 @@ void time_convolve(OpTimer& t) {
                8 * floats_of(x) + args.taps.size + 8 * shape.convolved_floats(),
                2 * floats_of(x) * shape.taps,
                [&](OpContext& ops, const KernelVariant& variant) { record_convolve(ops, args, variant); });
-    }
+    });
 }
 
 void time_scan(OpTimer& t) {
-    const OpSizes& s = t.sizes();
-    const Recurrence shape = plain_recurrence(s);
-    uint32_t outputs = 0;
-    Pieces pieces;
-    for (const uint32_t tokens : {1u, s.tokens}) {
-        const vk::View step = t.step(s.positions - tokens, tokens, outputs, &pieces);
+    const Recurrence shape = plain_recurrence(t.sizes());
+    each_batch(t, [&](uint32_t tokens, const vk::View& step, const Pieces& pieces) {
         const Matrix x = t.matrix(tokens, shape.channels()), out = t.matrix(tokens, shape.width),
                      steps = t.matrix(tokens, shape.heads);
         const ScanArgs args{x,
@@ -243,16 +246,12 @@ void time_scan(OpTimer& t) {
                cat(tokens, " tokens, ", shape.heads, " states of ", shape.key_dim, " x ", shape.value_dim),
                8 * cells + 4 * (floats_of(x) + floats_of(out)), 10 * tokens * cells,
                [&](OpContext& ops, const KernelVariant& variant) { record_scan(ops, args, variant); });
-    }
+    });
 }
 
 void time_shift(OpTimer& t) {
-    const OpSizes& s = t.sizes();
-    const Recurrence shape = plain_wkv(s);
-    uint32_t outputs = 0;
-    Pieces pieces;
-    for (const uint32_t tokens : {1u, s.tokens}) {
-        const vk::View step = t.step(s.positions - tokens, tokens, outputs, &pieces);
+    const Recurrence shape = plain_wkv(t.sizes());
+    each_batch(t, [&](uint32_t tokens, const vk::View& step, const Pieces& pieces) {
         const Matrix x = t.matrix(tokens, shape.width), out = t.matrix(tokens, 6 * shape.width);
         const ShiftArgs args{x,      out,  t.vector(out.cols),
                              false,  step, {t.room(STATE_SLOTS * state_bytes(shape))},
@@ -260,16 +259,12 @@ void time_shift(OpTimer& t) {
         t.rate(SimpleOp::shift, cat(sizes_of(x), " x 6"), 4 * (floats_of(x) + floats_of(out)),
                3 * floats_of(out),
                [&](OpContext& ops, const KernelVariant& variant) { record_shift(ops, args, variant); });
-    }
+    });
 }
 
 void time_wkv(OpTimer& t) {
-    const OpSizes& s = t.sizes();
-    const Recurrence shape = plain_wkv(s);
-    uint32_t outputs = 0;
-    Pieces pieces;
-    for (const uint32_t tokens : {1u, s.tokens}) {
-        const vk::View step = t.step(s.positions - tokens, tokens, outputs, &pieces);
+    const Recurrence shape = plain_wkv(t.sizes());
+    each_batch(t, [&](uint32_t tokens, const vk::View& step, const Pieces& pieces) {
         const Matrix rk = t.matrix(tokens, 2 * shape.width), v = t.matrix(tokens, shape.width);
         const ScanArgs args{rk,
                             v,
@@ -289,7 +284,7 @@ void time_wkv(OpTimer& t) {
         t.rate(SimpleOp::wkv, cat(tokens, " tokens, ", shape.heads, " states of ", shape.key_dim),
                8 * shape.scanned_floats() + 8 * floats_of(rk), 12 * tokens * shape.scanned_floats(),
                [&](OpContext& ops, const KernelVariant& variant) { record_wkv(ops, args, variant); });
-    }
+    });
 }
 
 }  // namespace scoria
