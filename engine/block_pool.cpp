@@ -4,6 +4,7 @@
 #include "ops/op.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace scoria {
@@ -91,6 +92,7 @@ void BlockPool::make_unknown(uint32_t block) {
 bool BlockPool::extend(std::vector<uint32_t>& table, size_t entries) {
     const std::lock_guard lock(mutex_);
     const size_t before = table.size();
+    table.reserve(entries);  // nothing below allocates
     while (table.size() < entries) {
         const std::optional<uint32_t> block = take(uint32_t(table.size()));
         if (!block) {
@@ -112,19 +114,25 @@ uint32_t BlockPool::free() const {
     return total_ - held_;
 }
 
-size_t BlockPool::publish(std::vector<uint32_t>& table, size_t known, std::span<const TokenId> tokens) {
+size_t BlockPool::publish(std::vector<uint32_t>& table, size_t& known, std::span<const TokenId> tokens) {
     size_t changed = table.size();
     if (!shares()) return changed;
     const std::lock_guard lock(mutex_);
-    for (size_t entry = known; (entry + 1) * kv_block_tokens <= tokens.size(); ++entry) {
-        const auto [at, first] = known_.try_emplace(key_of(table, entry, tokens), table[entry]);
+    for (; (known + 1) * kv_block_tokens <= tokens.size(); ++known) {
+        std::pair<Known::iterator, bool> place;
+        try {
+            place = known_.try_emplace(key_of(table, known, tokens), table[known]);
+        } catch (const std::bad_alloc&) {  // callers must hear of what changed before
+            break;
+        }
+        const auto& [at, first] = place;
         if (first) {
             blocks_[at->second].known = at;
-            if (entry != 0) ++blocks_[table[entry - 1]].followers;
+            if (known != 0) ++blocks_[table[known - 1]].followers;
         } else {
             hold(at->second);
-            let_go(std::exchange(table[entry], at->second));
-            changed = std::min(changed, entry);
+            let_go(std::exchange(table[known], at->second));
+            changed = std::min(changed, known);
         }
     }
     return changed;
@@ -133,6 +141,7 @@ size_t BlockPool::publish(std::vector<uint32_t>& table, size_t known, std::span<
 bool BlockPool::adopt(std::vector<uint32_t>& table, size_t known, std::span<const TokenId> tokens) {
     if (!shares()) return false;
     const std::lock_guard lock(mutex_);
+    table.reserve(std::max(table.size(), tokens.size() / kv_block_tokens));
     bool any = false;
     for (size_t entry = known; (entry + 1) * kv_block_tokens <= tokens.size(); ++entry) {
         const auto at = known_.find(key_of(table, entry, tokens));

@@ -34,10 +34,10 @@ class BlockPool {
 
     /// Whether blocks can be known at all.
     bool shares() const { return classes_.size() == 1; }
-    /// Makes the blocks known that hold all of `tokens` but for a rest; the first `known` of the table are.
-    /// Where others were known by the same tokens before, the table has these instead: the first entry that
-    /// changed, or the table's size.
-    size_t publish(std::vector<uint32_t>& table, size_t known, std::span<const TokenId> tokens);
+    /// Makes the blocks known that hold all of `tokens` but for a rest; the first `known` of the table are,
+    /// and then as many more as there was memory for. Where others were known by the same tokens before, the
+    /// table has these instead: the first entry that changed, or the table's size.
+    size_t publish(std::vector<uint32_t>& table, size_t& known, std::span<const TokenId> tokens);
     /// If it is known what comes behind the first `known` blocks, all of them known ones, the table goes on
     /// with that, as far as it holds `tokens`, and the rest of it is given back. Whether it does.
     bool adopt(std::vector<uint32_t>& table, size_t known, std::span<const TokenId> tokens);

@@ -283,8 +283,8 @@ bool Generation::run(uint32_t limit) {
         ended_ =
             answer_.result().reason != StopReason::token_limit || (options_.max_tokens != 0 && left() == 0);
     } catch (...) {
+        s_.outlast();  // first: updates of the step are on their way, too, and settle() may throw
         settle();
-        s_.outlast();  // updates of the step are on their way before what uses them is
         throw;
     }
     settle();

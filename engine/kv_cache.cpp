@@ -229,7 +229,6 @@ void KvShare::publish(std::span<const TokenId> computed) {
     const size_t full = computed.size() / kv_block_tokens;
     if (full <= known_) return;
     changed(cache_->pool().publish(table_, known_, computed));
-    known_ = full;
 }
 
 uint32_t KvShare::adopt(std::span<const TokenId> tokens, uint32_t computed) {

@@ -9,6 +9,7 @@
 #include "http_request.h"
 #include "io.h"
 #include "models.h"
+#include "side_by_side.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -283,9 +284,7 @@ Download::Outcome Download::by_pieces() {
     piece_bytes_ = std::clamp(*total_ / wanted_pieces, least_piece, largest_piece);
     next_ = received_ = partial_.size();
     stop_ = false;
-    std::vector<std::thread> threads;
-    for (uint32_t i = 0; i < connections_; ++i) threads.emplace_back([this] { work(); });
-    for (std::thread& thread : threads) thread.join();
+    side_by_side(connections_, [this] { work(); });
     if (problem_) std::rethrow_exception(std::exchange(problem_, nullptr));
     check_interrupt();
     return partial_.size() == *total_ ? Outcome::complete : Outcome::more;

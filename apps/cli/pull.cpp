@@ -16,6 +16,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <cstdlib>
 
 namespace scoria::cli {
@@ -130,19 +131,24 @@ Action define_pull(CLI::App& app, const Common&) {
     app.add_option("NAME", options->name,
                    "a name that `scoria list` shows, org/repo[:file] of a hub, or a URL")
         ->required();
-    app.add_option("--hub", options->hub,
-                   "the hub's address (default: $HF_ENDPOINT); $HF_TOKEN is sent to it alone");
-    app.add_option("--revision", options->revision, "branch, tag or commit of a hub's repository");
+    const std::array of_hubs{
+        app.add_option("--hub", options->hub,
+                       "the hub's address (default: $HF_ENDPOINT); $HF_TOKEN is sent to it alone"),
+        app.add_option("--revision", options->revision, "branch, tag or commit of a hub's repository")};
     app.add_option("--sha256", options->sha256, "what a URL's file must have: 64 hex digits");
     app.add_option("--connections", options->connections, "to fetch pieces of a file by (default: 4)")
         ->check(CLI::Range(1, 16));
     app.add_flag("--offline", options->offline,
                  "open no connection: only say where it is in the cache (default: $HF_HUB_OFFLINE)");
-    return [options] {
+    return [options, of_hubs] {
         options->offline = options->offline || is_yes(std::getenv("HF_HUB_OFFLINE"));
         const std::string& name = options->name;
         const std::optional<RemoteName> remote = find_model(name) ? std::nullopt : parse_remote(name);
         check_wanted_digest(options->sha256, remote && !remote->url.empty());
+        for (const CLI::Option* flag : of_hubs)
+            if (flag->count() != 0 && (!remote || remote->repository.empty()))
+                fail(Status::bad_argument, "pull", "expected org/repo beside ", flag->get_name(), ", got ",
+                     name);
         if (const KnownModel* model = find_model(name)) {
             if (options->offline) print(resolve_model(name).string(), '\n');
             if (options->offline) return 0;

@@ -6,6 +6,7 @@
 
 #include "fail.h"
 #include "file.h"
+#include "side_by_side.h"
 
 #include <algorithm>
 #include <atomic>
@@ -119,13 +120,8 @@ ConvertReport Conversion::run() {
     report_.file_bytes = header_.file_bytes();
     file_ = std::make_unique<NewFile>(path_, header_.file_bytes());
     file_->write(0, header);
-    {
-        const uint32_t wanted =
-            options_.threads != 0 ? options_.threads : std::thread::hardware_concurrency();
-        std::vector<std::jthread> threads;
-        for (size_t i = 0; i < std::min<size_t>(std::max(wanted, 1u), chunks_.size()); ++i)
-            threads.emplace_back([this] { work(); });
-    }
+    const uint32_t wanted = options_.threads != 0 ? options_.threads : std::thread::hardware_concurrency();
+    side_by_side(std::min<size_t>(wanted, chunks_.size()), [this] { work(); });
     if (error_) std::rethrow_exception(error_);
     file_->commit();
     return report_;

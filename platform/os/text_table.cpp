@@ -9,9 +9,20 @@
 namespace scoria {
 namespace {
 
+bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
 size_t width_of(const std::string& cell) {
-    const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
     return cell.size() - static_cast<size_t>(std::count_if(cell.begin(), cell.end(), continues));
+}
+
+/// Of the character that `text`, not empty, begins with; 0 if its lead byte or what follows is none:
+/// terminals of eight bits take such bytes for control codes.
+size_t character_bytes(std::string_view text) {
+    const auto lead = static_cast<unsigned char>(text[0]);
+    if (lead < 0x80) return 1;
+    const size_t bytes = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+    if (bytes == 0 || text.size() < bytes) return 0;
+    return std::ranges::all_of(text.substr(1, bytes - 1), continues) ? bytes : 0;
 }
 
 bool numeric(const std::string& cell) { return cell.empty() || cell.find_first_of("0123456789+-") == 0; }
@@ -25,16 +36,18 @@ std::string shown(std::string_view text, bool in_one_line) {
         std::snprintf(hex, sizeof hex, "\\x%02x", byte);
         out += hex;
     };
-    for (size_t i = 0; i < text.size(); ++i) {
+    for (size_t i = 0; i < text.size();) {
         const auto byte = static_cast<uint8_t>(text[i]);
-        const auto next = static_cast<uint8_t>(i + 1 < text.size() ? text[i + 1] : 0);
+        const size_t bytes = character_bytes(text.substr(i));
         const bool kept = !in_one_line && (byte == '\t' || byte == '\n');
-        if (byte == 0xC2 && next >= 0x80 && next < 0xA0)  // U+0080 to U+009F
-            escape(next), ++i;
-        else if ((byte < 0x20 && !kept) || byte == 0x7F)
+        const bool steers = byte == 0xC2 && bytes == 2 && static_cast<uint8_t>(text[i + 1]) < 0xA0;
+        if (bytes == 0 || (byte < 0x20 && !kept) || byte == 0x7F)
             escape(byte);
+        else if (steers)  // U+0080 to U+009F
+            escape(static_cast<uint8_t>(text[i + 1]));
         else
-            out += text[i];
+            out += text.substr(i, bytes);
+        i += std::max<size_t>(bytes, 1);
     }
     return out;
 }

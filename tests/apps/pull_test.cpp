@@ -184,6 +184,16 @@ TEST_CASE("pull: a checksum that was asked for") {
               std::string::npos);
 }
 
+TEST_CASE("pull: what is said of a hub goes with a hub's name alone") {
+    const Machine machine;
+    for (const char* name : {"http://127.0.0.1:9/a.gguf", "smollm2"})
+        for (const char* flag : {"--hub", "--revision"}) {
+            const Outcome outcome = machine.run({"pull", name, flag, "x"});
+            CHECK(outcome.code == 2);
+            CHECK(outcome.err.find(std::string("expected org/repo beside ") + flag) != std::string::npos);
+        }
+}
+
 TEST_CASE("list: a path for what is whole alone") {
     const ScratchFolder folder;
     struct Row {

@@ -269,6 +269,10 @@ TEST_CASE("cells of tables keep to their lines and steer no terminal") {
                           "a\\x1b[2J\\x0a\\x0d\\x9b\\x7f     1\n"
                           "\xC3\xA9\\x09b                      10\n");
     CHECK(shown("a\tb\n\x1b") == "a\tb\n\\x1b");
+    // Bytes that are no character of UTF-8: 0x9B alone is a control code where terminals take eight bits.
+    CHECK(shown("\x9B"
+                "2J \xE2\x9B \xC3\xA9 \xE2\x82\xAC \xFF") == "\\x9b"
+                                                             "2J \\xe2\\x9b \xC3\xA9 \xE2\x82\xAC \\xff");
 }
 
 TEST_CASE("bytes are printed in decimal units") {
