@@ -93,6 +93,7 @@ bool Answer::take(std::span<const uint32_t> result, std::span<const uint32_t> to
     }
     const std::optional<StopReason> reason = why_stop(token);
     if (reason) result_.reason = *reason;
+    if (reason == StopReason::stop_string) result_.stop = text_->found();
     return !reason;
 }
 

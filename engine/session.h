@@ -144,6 +144,7 @@ struct GenerateOptions {
 struct GenerateResult {
     std::vector<TokenId> tokens;  // the end-of-generation token, if reached, is last
     StopReason reason = StopReason::token_limit;
+    std::string stop;  // the text that ended it, if one did
     double seconds = 0;
     double waited = 0;                    // seconds of a batch's, for its turn
     std::vector<TokenLogprobs> logprobs;  // one per token, if asked for

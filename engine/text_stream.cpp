@@ -33,20 +33,18 @@ StopFinder::StopFinder(std::vector<std::string> stops) {
 }
 
 std::string StopFinder::push(std::string_view text) {
-    if (stopped_) return {};
+    if (stopped()) return {};
     for (const char byte : text) {
         held_ += byte;
-        size_t longest = 0;  // of the stop texts that end here
         for (Stop& stop : stops_) {
             while (stop.matched > 0 && stop.text[stop.matched] != byte)
                 stop.matched = stop.border[stop.matched - 1];
             if (stop.text[stop.matched] == byte) ++stop.matched;
             if (stop.matched < stop.text.size()) continue;
-            longest = std::max(longest, stop.text.size());
-            stopped_ = true;
+            if (stop.text.size() > found_.size()) found_ = stop.text;  // the longest of those that end here
         }
-        if (stopped_) {
-            std::string before = held_.substr(0, held_.size() - longest);
+        if (stopped()) {
+            std::string before = held_.substr(0, held_.size() - found_.size());
             held_.clear();
             return before;
         }

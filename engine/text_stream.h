@@ -19,7 +19,9 @@ class StopFinder {
     /// What is certain now: no stop text has begun in it. After a stop text, nothing more.
     std::string push(std::string_view text);
     std::string finish();  // what was held back
-    bool stopped() const { return stopped_; }
+    bool stopped() const { return !found_.empty(); }
+    /// The stop text that ended it; empty: none did.
+    const std::string& found() const { return found_; }
 
   private:
     struct Stop {
@@ -28,8 +30,7 @@ class StopFinder {
         uint32_t matched = 0;
     };
     std::vector<Stop> stops_;
-    std::string held_;
-    bool stopped_ = false;
+    std::string held_, found_;
 };
 
 class TextStream {
@@ -40,6 +41,7 @@ class TextStream {
     std::string push(TokenId id) { return finder_.push(decoder_.push(id)); }
     std::string finish();
     bool stopped() const { return finder_.stopped(); }
+    const std::string& found() const { return finder_.found(); }
 
   private:
     StreamDecoder decoder_;

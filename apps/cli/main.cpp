@@ -30,7 +30,7 @@ constexpr Verb verbs[] = {
     {"run", "one answer, streamed", define_run},
     {"chat", "a conversation in the terminal", define_chat},
 #ifdef SCORIA_SERVER
-    {"serve", "the OpenAI API over HTTP, and a page to chat in", define_serve},
+    {"serve", "the OpenAI API (and Anthropic's messages) over HTTP, and a page to chat in", define_serve},
 #endif
     {"inspect", "architecture, tensors, tokenizer and size of a model file", define_inspect},
     {"plan", "where a model's bytes go on this device", define_plan},

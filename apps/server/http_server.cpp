@@ -8,6 +8,7 @@
 #include "embedding_texts.h"
 #include "exchange.h"
 #include "fail.h"
+#include "messages.h"
 #include "page.h"
 #include "pictures/picture.h"
 #include "ranker.h"
@@ -25,6 +26,7 @@ using httplib::Response;
 
 constexpr size_t most_body = 8u << 20;  // bytes
 constexpr const char* json_type = "application/json";
+constexpr const char* messages_path = "/v1/messages";
 constexpr size_t most_choices = 256;  // of a request
 constexpr size_t own_threads = 16;    // of connections that ask for no answer
 
@@ -67,13 +69,15 @@ struct HttpServer::Impl {
           ranker(model), calls(call_form(model.chat_template)) {}
 
     void route();
-    void answer_error(const ErrorForm& form, std::string_view what, Response& out);
+    void answer_error(const ErrorForm& form, std::string_view what, const Request& in, Response& out);
     /// Runs `work`; what it throws is the response.
-    void guarded(Response& out, const std::function<void()>& work);
+    void guarded(const Request& in, Response& out, const std::function<void()>& work);
     httplib::Server::HandlerResponse guard(const Request& in, Response& out);
     void models(const Request& in, Response& out);
     void chat(const Json& body, Response& out);
     void respond(const Json& body, Response& out);
+    void message(const Json& body, Response& out);
+    void count_message(const Json& body, Response& out);
     void complete(const Json& body, Response& out);
     void embed(const Json& body, Response& out);
     void rank(const Json& body, Response& out);
@@ -107,21 +111,25 @@ struct HttpServer::Impl {
     int port = 0;
 };
 
-void HttpServer::Impl::answer_error(const ErrorForm& form, std::string_view what, Response& out) {
+void HttpServer::Impl::answer_error(const ErrorForm& form, std::string_view what, const Request& in,
+                                    Response& out) {
     metrics.count(form.outcome);
     if (form.http >= 500 && options.log) options.log(std::string(what));
     out.status = form.http;
     if (form.http == 503) out.set_header("Retry-After", "1");
-    out.set_content(json_text(error_json(what, form.type, form.code ? Json(form.code) : Json())), json_type);
+    out.set_content(json_text(in.path.starts_with(messages_path)
+                                  ? message_error(what, form.http)
+                                  : error_json(what, form.type, form.code ? Json(form.code) : Json())),
+                    json_type);
 }
 
-void HttpServer::Impl::guarded(Response& out, const std::function<void()>& work) {
+void HttpServer::Impl::guarded(const Request& in, Response& out, const std::function<void()>& work) {
     try {
         work();
     } catch (const Error& error) {
-        answer_error(form_of(error.status()), error.what(), out);
+        answer_error(form_of(error.status()), error.what(), in, out);
     } catch (const std::exception& error) {
-        answer_error(form_of(Status::failed), error.what(), out);
+        answer_error(form_of(Status::failed), error.what(), in, out);
     }
 }
 
@@ -189,6 +197,9 @@ void HttpServer::Impl::answer(const AnswerRequest& request, const std::vector<st
 }
 
 ChatPrompt HttpServer::Impl::rendered(Conversation& conversation) const try {
+    if (model.chat_template.empty())
+        fail(Status::unsupported, "request",
+             "expected a model with a chat template, got one without (/v1/completions)");
     // What the API calls a developer's message, templates call the system's, but for gpt-oss's.
     if (model.chat_template.source().find("developer") == std::string::npos)
         for (Json& message : conversation.messages)
@@ -200,9 +211,6 @@ ChatPrompt HttpServer::Impl::rendered(Conversation& conversation) const try {
 }
 
 void HttpServer::Impl::converse(ChatRequest& request, const MakeChatReply& make_reply, Response& out) {
-    if (model.chat_template.empty())
-        fail(Status::unsupported, "request",
-             "expected a model with a chat template, got one without (/v1/completions)");
     const ChatPrompt prompt = rendered(request.conversation);
     ReplyForm form = reply_form(model.chat_template.source(), prompt.text, request.conversation.tools);
     if (!request.must_call.empty()) {
@@ -253,6 +261,23 @@ void HttpServer::Impl::respond(const Json& body, Response& out) {
                                                    std::move(request.shown));
         },
         out);
+}
+
+void HttpServer::Impl::message(const Json& body, Response& out) {
+    ChatRequest request = parse_messages(body, options.defaults, model.architecture.logits());
+    converse(
+        request,
+        [&](const ReplyForm& form, size_t prompt) {
+            return std::make_unique<MessageReply>(names("msg_"), form, prompt);
+        },
+        out);
+}
+
+void HttpServer::Impl::count_message(const Json& body, Response& out) {
+    ChatRequest request = parse_messages(body, options.defaults, model.architecture.logits());
+    const size_t tokens = encode_prompt(*model.tokenizer, rendered(request.conversation)).size();
+    out.set_content(json_text(Json{{"input_tokens", tokens}}), json_type);
+    metrics.count(Outcome::answered);
 }
 
 void HttpServer::Impl::complete(const Json& body, Response& out) {
@@ -340,7 +365,7 @@ void HttpServer::Impl::models(const Request& in, Response& out) {
                    {"context_length", engine.memory_plan().context}};
     if (in.matches.size() > 1 && in.matches[1] != options.model)
         return answer_error({Status::bad_argument, 404, "invalid_request_error", "model_not_found"},
-                            cat("[models] expected ", options.model, ", got ", in.matches[1].str()), out);
+                            cat("[models] expected ", options.model, ", got ", in.matches[1].str()), in, out);
     out.set_content(
         json_text(in.matches.size() > 1 ? own : Json{{"object", "list"}, {"data", Json::array({own})}}),
         json_type);
@@ -356,13 +381,15 @@ httplib::Server::HandlerResponse HttpServer::Impl::guard(const Request& in, Resp
         out.set_header("Access-Control-Allow-Headers", wants.empty() ? "Authorization, Content-Type" : wants);
         out.set_header("Vary", "Origin");
     }
-    const std::optional<Refusal> refusal =
-        refuse(options.rules, {.host = in.get_header_value("Host"),
-                               .origin = origin,
-                               .authorization = in.get_header_value("Authorization"),
-                               .needs_key = !asks_leave && !is_public});
+    std::string key = in.get_header_value("Authorization");
+    if (key.empty() && in.has_header("X-Api-Key")) key = "Bearer " + in.get_header_value("X-Api-Key");
+    const std::optional<Refusal> refusal = refuse(options.rules, {.host = in.get_header_value("Host"),
+                                                                  .origin = origin,
+                                                                  .authorization = key,
+                                                                  .needs_key = !asks_leave && !is_public});
     if (refusal) {
-        answer_error({Status::failed, refusal->status, "invalid_request_error", nullptr}, refusal->why, out);
+        answer_error({Status::failed, refusal->status, "invalid_request_error", nullptr}, refusal->why, in,
+                     out);
         return httplib::Server::HandlerResponse::Handled;
     }
     if (!asks_leave) return httplib::Server::HandlerResponse::Unhandled;
@@ -384,7 +411,7 @@ void HttpServer::Impl::route() {
     http.set_error_handler([this](const Request& in, Response& out) {
         if (out.body.empty())
             answer_error({Status::failed, out.status, "invalid_request_error", nullptr},
-                         cat("[serve] status ", out.status, ": ", in.method, " ", in.path), out);
+                         cat("[serve] status ", out.status, ": ", in.method, " ", in.path), in, out);
     });
     if (options.log)
         http.set_logger([this](const Request& in, const Response& out) {
@@ -409,10 +436,11 @@ void HttpServer::Impl::route() {
         {"/v1/chat/completions", &Impl::chat}, {"/v1/responses", &Impl::respond},
         {"/v1/completions", &Impl::complete},  {"/v1/embeddings", &Impl::embed},
         {"/v1/rerank", &Impl::rank},           {"/rerank", &Impl::rank},
+        {messages_path, &Impl::message},       {"/v1/messages/count_tokens", &Impl::count_message},
     };
     for (const auto& [path, handler] : posts)
         http.Post(path, [this, handler = handler](const Request& in, Response& out) {
-            guarded(out, [&] { (this->*handler)(parse_body(in.body), out); });
+            guarded(in, out, [&] { (this->*handler)(parse_body(in.body), out); });
         });
 }
 

@@ -64,6 +64,7 @@ TEST_CASE("any text in any pieces is shown up to the first stop text that is who
         }
         CHECK(shown == text.substr(0, begin));
         CHECK(finder.stopped() == (end != std::string::npos));
+        CHECK(finder.found() == (finder.stopped() ? text.substr(begin, end - begin) : ""));
     }
 }
 

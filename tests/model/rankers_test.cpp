@@ -8,6 +8,7 @@
 #include "reference/executor.h"
 #include "support/compare.h"
 #include "support/device.h"
+#include "support/golden.h"
 
 using namespace scoria;
 using namespace scoria::test;
