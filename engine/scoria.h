@@ -253,8 +253,11 @@ typedef struct scoria_engine_info { /* texts live as long as the engine */
     uint32_t layers;
     uint32_t context;
     uint32_t has_chat_template;
-    int32_t bos, eos;      /* -1: none */
-    int32_t decoder_start; /* of encoder-decoders, else -1 */
+    int32_t bos, eos; /* -1: none */
+    /* Of encoder-decoders, else -1: what the decoder begins with, and what is forced to follow it (a
+     * translator's language; -1: nothing). */
+    int32_t decoder_start, decoder_next;
+    uint32_t source;       /* tokens that their encoder takes, else 0 */
     uint32_t prompt_chunk; /* tokens computed at a time: append so many per call to show progress */
 } scoria_engine_info;
 
@@ -327,7 +330,8 @@ SCORIA_API scoria_status scoria_session_tokens(scoria_session* session, int32_t*
 SCORIA_API scoria_status scoria_session_logits(scoria_session* session, float* logits, size_t capacity,
                                                size_t* count);
 /* Encoder-decoders: runs the encoder over the ids and begins the decoder's sequence anew; append
- * scoria_engine_info.decoder_start next. */
+ * scoria_engine_info.decoder_start next, then decoder_next (or another language's token) unless that is -1.
+ */
 SCORIA_API scoria_status scoria_session_encode(scoria_session* session, const int32_t* ids, size_t count);
 
 enum { SCORIA_POOL_BY_MODEL, SCORIA_POOL_MEAN, SCORIA_POOL_FIRST, SCORIA_POOL_LAST };

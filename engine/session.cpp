@@ -267,7 +267,7 @@ std::vector<TokenId> Session::begin(std::span<const TokenId> ids) {
     const Architecture& architecture = impl_->engine.model->architecture;
     if (architecture.encoder.empty()) return {ids.begin(), ids.end()};
     encode(ids);
-    return {TokenId(architecture.decoder_start)};
+    return decoder_begin(*impl_->engine.model);
 }
 
 void Session::set_prefix(uint32_t length) {

@@ -199,7 +199,6 @@ bool is_harmless_field(std::string_view name, const nlohmann::json& value) {
                                           "is_llama_config",
                                           "label2id",
                                           "language_model",
-                                          "layerdrop",
                                           "mask_token_id",
                                           "masked_softmax_fusion",
                                           "max_length",
@@ -315,7 +314,8 @@ bool is_harmless_field(std::string_view name, const nlohmann::json& value) {
     for (const std::string_view ending : {"_token_id", "_pdrop"})
         if (name.ends_with(ending)) return true;
     const auto is_in = [&](const auto& list) { return std::ranges::find(list, name) != std::end(list); };
-    return name.find("dropout") != name.npos || is_in(names) || is_in(elsewhere);
+    return name.find("dropout") != name.npos || name.find("layerdrop") != name.npos || is_in(names) ||
+           is_in(elsewhere);
 }
 
 }  // namespace scoria

@@ -52,17 +52,18 @@ constexpr TensorRow t5_encoder_rows[] = {
 #undef T5_FEED_FORWARD_ROWS
 #undef T5_ATTENTION_ROWS
 
-// A stack: the frame, then its attention under the names of its kind.
-#define BART_FRAME_ROWS(STACK, POSITIONS)                                                          \
+// A stack: the frame, then its attention under the names of its kind. AT: where its norms are, `_post`, or
+// nothing before what they norm.
+#define BART_FRAME_ROWS(STACK, POSITIONS, AT)                                                      \
     {Role::position_embedding, STACK ".embed_positions.weight", POSITIONS},                        \
         {Role::embedding_norm, STACK ".layernorm_embedding.weight"},                               \
         {Role::embedding_norm_bias, STACK ".layernorm_embedding.bias"},                            \
-        {Role::attention_post_norm, STACK ".layers.#.self_attn_layer_norm.weight"},                \
-        {Role::attention_post_norm_bias, STACK ".layers.#.self_attn_layer_norm.bias"},             \
+        {Role::attention##AT##_norm, STACK ".layers.#.self_attn_layer_norm.weight"},               \
+        {Role::attention##AT##_norm_bias, STACK ".layers.#.self_attn_layer_norm.bias"},            \
         {Role::up, STACK ".layers.#.fc1.weight"}, {Role::up_bias, STACK ".layers.#.fc1.bias"},     \
         {Role::down, STACK ".layers.#.fc2.weight"}, {Role::down_bias, STACK ".layers.#.fc2.bias"}, \
-        {Role::feed_forward_post_norm, STACK ".layers.#.final_layer_norm.weight"}, {               \
-        Role::feed_forward_post_norm_bias, STACK ".layers.#.final_layer_norm.bias"                 \
+        {Role::feed_forward##AT##_norm, STACK ".layers.#.final_layer_norm.weight"}, {              \
+        Role::feed_forward##AT##_norm_bias, STACK ".layers.#.final_layer_norm.bias"                \
     }
 #define BART_ATTENTION_ROWS(PREFIX, NAMES)                                                       \
     {Role::PREFIX##q, NAMES ".q_proj.weight"}, {Role::PREFIX##q_bias, NAMES ".q_proj.bias"},     \
@@ -71,26 +72,34 @@ constexpr TensorRow t5_encoder_rows[] = {
         {Role::PREFIX##o, NAMES ".out_proj.weight"}, {                                           \
         Role::PREFIX##o_bias, NAMES ".out_proj.bias"                                             \
     }
-#define BART_DECODER_ROWS(MODEL, POSITIONS)                                                     \
-    {Role::token_embedding, MODEL ".decoder.embed_tokens.weight"},                              \
-        {Role::token_embedding, MODEL ".shared.weight"}, {Role::output, "lm_head.weight"},      \
-        {Role::output_bias, "final_logits_bias"}, BART_FRAME_ROWS(MODEL ".decoder", POSITIONS), \
-        BART_ATTENTION_ROWS(, MODEL ".decoder.layers.#.self_attn"),                             \
-        BART_ATTENTION_ROWS(cross_, MODEL ".decoder.layers.#.encoder_attn"),                    \
-        {Role::cross_norm, MODEL ".decoder.layers.#.encoder_attn_layer_norm.weight"}, {         \
-        Role::cross_norm_bias, MODEL ".decoder.layers.#.encoder_attn_layer_norm.bias"           \
+#define BART_FINAL_ROWS(STACK) \
+    {Role::output_norm, STACK ".layer_norm.weight"}, { Role::output_norm_bias, STACK ".layer_norm.bias" }
+#define BART_DECODER_ROWS(MODEL, POSITIONS, AT)                                                     \
+    {Role::token_embedding, MODEL ".decoder.embed_tokens.weight"},                                  \
+        {Role::token_embedding, MODEL ".shared.weight"}, {Role::output, "lm_head.weight"},          \
+        {Role::output_bias, "final_logits_bias"}, BART_FRAME_ROWS(MODEL ".decoder", POSITIONS, AT), \
+        BART_ATTENTION_ROWS(, MODEL ".decoder.layers.#.self_attn"),                                 \
+        BART_ATTENTION_ROWS(cross_, MODEL ".decoder.layers.#.encoder_attn"),                        \
+        {Role::cross_norm, MODEL ".decoder.layers.#.encoder_attn_layer_norm.weight"}, {             \
+        Role::cross_norm_bias, MODEL ".decoder.layers.#.encoder_attn_layer_norm.bias"               \
     }
 constexpr const char *bart_source_table = "model.encoder.embed_tokens.weight",
                      *led_source_table = "led.encoder.embed_tokens.weight";
-constexpr TensorRow bart_rows[] = {BART_DECODER_ROWS("model", positions)};
+constexpr TensorRow bart_rows[] = {BART_DECODER_ROWS("model", positions, _post)};
 constexpr TensorRow bart_encoder_rows[] = {{Role::token_embedding, bart_source_table},
-                                           BART_FRAME_ROWS("model.encoder", positions),
+                                           BART_FRAME_ROWS("model.encoder", positions, _post),
                                            BART_ATTENTION_ROWS(, "model.encoder.layers.#.self_attn")};
-constexpr TensorRow led_rows[] = {BART_DECODER_ROWS("led", as_is)};
+constexpr TensorRow mbart_rows[] = {BART_DECODER_ROWS("model", positions, ),
+                                    BART_FINAL_ROWS("model.decoder")};
+constexpr TensorRow mbart_encoder_rows[] = {{Role::token_embedding, bart_source_table},
+                                            BART_FRAME_ROWS("model.encoder", positions, ),
+                                            BART_ATTENTION_ROWS(, "model.encoder.layers.#.self_attn"),
+                                            BART_FINAL_ROWS("model.encoder")};
+constexpr TensorRow led_rows[] = {BART_DECODER_ROWS("led", as_is, _post)};
 #define SELF "led.encoder.layers.#.self_attn.longformer_self_attn."
 constexpr TensorRow led_encoder_rows[] = {
     {Role::token_embedding, led_source_table},
-    BART_FRAME_ROWS("led.encoder", as_is),
+    BART_FRAME_ROWS("led.encoder", as_is, _post),
     {Role::q, SELF "query.weight"},
     {Role::q_bias, SELF "query.bias"},
     {Role::k, SELF "key.weight"},
@@ -109,6 +118,7 @@ constexpr TensorRow led_encoder_rows[] = {
 #undef SELF
 #undef BART_DECODER_ROWS
 #undef BART_ATTENTION_ROWS
+#undef BART_FINAL_ROWS
 #undef BART_FRAME_ROWS
 
 #define ORIGINAL_STACK_ROWS(STACK)                                                                           \
@@ -208,16 +218,33 @@ void make_bart_stacks(Reading& r, const char* source_table) {
     for (const char* length : {"max_length", "min_length", "num_beams"}) settings.understood(length);
 }
 
-void read_embedding_scale(Reading& r) {
-    if (r.settings.flag("scale_embedding", false))
+/// Where the class has no first token of the decoder's own, it is the one that texts begin with.
+void begin_as_generic(Reading& r) {
+    const uint32_t first = r.settings.size("bos_token_id", most_size, 0, 0);
+    r.architecture.decoder_start = r.settings.size("decoder_start_token_id", most_size, first, 0);
+}
+
+void read_embedding_scale(Reading& r, bool otherwise) {
+    if (r.settings.flag("scale_embedding", otherwise))
         r.architecture.embedding_scale = std::sqrt(static_cast<float>(r.architecture.hidden));
 }
 
 void adjust_bart(Reading& r) {
-    read_embedding_scale(r);
+    const bool plbart = r.architecture.family == "plbart";  // BART of programs (Ahmad et al. 2021)
+    read_embedding_scale(r, plbart);
     expect_flag(r.settings, "normalize_before", false, false);
     expect_flag(r.settings, "add_final_layer_norm", false, false);
     make_bart_stacks(r, bart_source_table);
+    if (plbart) begin_as_generic(r);
+}
+
+/// BART whose norms come before what they norm, and at the end of both stacks (Liu et al. 2020).
+void adjust_mbart(Reading& r) {
+    read_embedding_scale(r, false);
+    expect_flag(r.settings, "normalize_before", true, true);
+    expect_flag(r.settings, "add_final_layer_norm", true, true);
+    make_bart_stacks(r, bart_source_table);
+    begin_as_generic(r);
 }
 
 /// BART with Longformer's encoder (Beltagy et al. 2020, section 7).
@@ -229,26 +256,50 @@ void adjust_led(Reading& r) {
     encoder.context = encoder.positions = r.settings.size("max_encoder_position_embeddings", most_size);
 }
 
-/// Both stacks add computed positions.
-void use_sinusoids(Reading& r, bool by_turns) {
+/// Both stacks add computed positions: table(positions, width).
+template <typename Table> void use_sinusoids(Reading& r, Table table) {
     const Architecture& architecture = r.architecture;
     check_table(r.settings, "max_position_embeddings", architecture.positions, architecture.hidden);
     for (const bool encoder : {false, true})
         r.synthesised[{Role::position_embedding, -1, encoder}] = [=, positions = architecture.positions,
                                                                   width = architecture.hidden] {
-            return sinusoids(positions, width, by_turns);
+            return table(positions, width);
         };
 }
+
+std::vector<float> sines_first(uint32_t positions, uint32_t width) {
+    return sinusoids(positions, width, false);
+}
+std::vector<float> by_turns(uint32_t positions, uint32_t width) { return sinusoids(positions, width, true); }
 
 /// Its positions are computed: all sines of a row, then all cosines (Junczys-Dowmunt et al. 2018).
 void adjust_marian(Reading& r) {
     expect_flag(r.settings, "static_position_embeddings", true, true);
-    read_embedding_scale(r);
+    read_embedding_scale(r, false);
     make_bart_stacks(r, bart_source_table);
     const bool shared = r.settings.flag("share_encoder_decoder_embeddings", true);
     const uint32_t own = r.settings.size("decoder_vocab_size", most_size, r.architecture.vocab);
     if (!shared) r.architecture.encoder[0].vocab = std::exchange(r.architecture.vocab, own);
-    use_sinusoids(r, false);
+    use_sinusoids(r, sines_first);
+}
+
+/// Marian's positions, mBART's norms (Zhang et al. 2020).
+void adjust_pegasus(Reading& r) {
+    read_embedding_scale(r, false);
+    for (const char* flag : {"normalize_before", "add_final_layer_norm", "static_position_embeddings"})
+        expect_flag(r.settings, flag, true, true);
+    make_bart_stacks(r, bart_source_table);
+    r.architecture.decoder_start = r.settings.size("decoder_start_token_id", most_size, 0, 0);
+    use_sinusoids(r, sines_first);
+}
+
+/// M2M100 and NLLB: translators of many languages (Fan et al. 2021), which the first token of a text names.
+void adjust_m2m(Reading& r) {
+    read_embedding_scale(r, true);
+    make_bart_stacks(r, bart_source_table);
+    const uint32_t first = r.settings.size("pad_token_id", most_size, 1, 0) + 1;
+    use_sinusoids(
+        r, [=](uint32_t positions, uint32_t width) { return sinusoids_to_slowest(first, positions, width); });
 }
 
 /// Vaswani et al. 2017.
@@ -257,7 +308,7 @@ void adjust_original(Reading& r) {
     const double root = std::sqrt(static_cast<double>(architecture.hidden));
     architecture.embedding_scale = static_cast<float>(r.settings.positive("embed_scale", root));
     add_encoder(architecture, r.settings.size("num_decoder_layers", most_layers, architecture.layers.size()));
-    use_sinusoids(r, true);
+    use_sinusoids(r, by_turns);
     architecture.decoder_start = r.settings.size("decoder_start_token_id", most_size, {}, 0);
 }
 
@@ -311,11 +362,25 @@ std::span<const Family> encoder_decoder_families() {
         led.embedding_norm = true;
         led.prefix = "led.";
         Family marian = post_norm("marian", bart_rows, bart_encoder_rows, Activation::gelu, adjust_marian);
+        Family plbart = bart;
+        plbart.name = "plbart";
+        const auto pre_norm = [](const char* name, Activation activation, Adjust adjust) {
+            Family family = post_norm(name, mbart_rows, mbart_encoder_rows, activation, adjust);
+            family.placement = NormPlacement::pre;
+            family.output_norm = true;
+            family.prefix = "model.";
+            return family;
+        };
+        Family mbart = pre_norm("mbart", Activation::gelu, adjust_mbart);
+        mbart.embedding_norm = true;
+        const Family pegasus = pre_norm("pegasus", Activation::gelu, adjust_pegasus);
+        const Family m2m = pre_norm("m2m_100", Activation::relu, adjust_m2m);
         Family original = post_norm("transformer-original", original_rows, original_encoder_rows,
                                     Activation::relu, adjust_original);
         original.qkv_bias = original.o_bias = {};
         original.epsilon = 0;
-        return std::array{t5_like("t5"), t5_like("mt5"), t5_encoder(), bart, led, marian, original};
+        return std::array{t5_like("t5"), t5_like("mt5"), t5_encoder(), bart, plbart,  led,
+                          marian,        mbart,          pegasus,      m2m,  original};
     }();
     return families;
 }

@@ -413,6 +413,8 @@ Model open_hugging_face_model(const fs::path& path, Reads reads, Floats8 floats8
     model.tensors = tensors;
     read_tokenizer(model, folder);
     model.suppressed = stated_tokens(folder, suppressed_key, model.architecture.logits());
+    if (!model.architecture.encoder.empty())
+        model.begins = stated_tokens(folder, "forced_bos_token_id", model.architecture.logits());
     model.chat_template = read_chat_template(folder, model.tokenizer.get());
     model.pooling =
         modules.pooling.value_or(model.architecture.bidirectional() ? Pooling::mean : Pooling::last);

@@ -140,11 +140,19 @@ bool is_spare(const Model& model, const TensorView& unused) {
            unused.name.starts_with("mtp.") ||  // that guesses further tokens
            unused.name.starts_with("model.mtp_layers.") || unused.name.starts_with("model.mtp.") ||
            (model.architecture.tied_embeddings && ends("lm_head.weight")) ||
-           // Published T5 has the table thrice, and one of positions that nothing reads.
+           // Published T5 has the table thrice, and one of positions that nothing reads; Marian and Pegasus
+           // have their sinusoids.
            (!model.architecture.encoder.empty() &&
-            (ends("coder.embed_tokens.weight") || ends("EncDecAttention.relative_attention_bias.weight"))) ||
+            (ends("coder.embed_tokens.weight") || ends("coder.embed_positions.weight") ||
+             ends("EncDecAttention.relative_attention_bias.weight"))) ||
            (model.architecture.two_streams && ends("lm_head.bias")) ||  // a Reformer adds none
            std::ranges::any_of(spare, ends);
+}
+
+std::vector<TokenId> decoder_begin(const Model& model) {
+    std::vector<TokenId> ids{TokenId(model.architecture.decoder_start)};
+    ids.insert(ids.end(), model.begins.begin(), model.begins.end());
+    return ids;
 }
 
 Model open_model(const std::filesystem::path& path, Reads reads, Floats8 floats8, ModelPart part) {

@@ -41,11 +41,13 @@ struct Model {
     std::shared_ptr<const TensorSource> tensors;
     std::shared_ptr<const Tokenizer> tokenizer;  // null: no vocabulary, or one of a kind not supported yet
     std::vector<TokenId> suppressed;             // below logits(); never sampled
-    std::string tokenizer_problem;               // why tokenizer is null, for people
-    Pooling pooling = Pooling::mean;             // of embeddings
-    std::vector<Dense> dense;                    // behind it
-    std::optional<Ranking> ranking;              // of models made for it
-    ChatTemplate chat_template;                  // empty() if the file has none
+    std::vector<TokenId>
+        begins;  // below logits(); behind decoder_start, before an answer: a translator's language
+    std::string tokenizer_problem;    // why tokenizer is null, for people
+    Pooling pooling = Pooling::mean;  // of embeddings
+    std::vector<Dense> dense;         // behind it
+    std::optional<Ranking> ranking;   // of models made for it
+    ChatTemplate chat_template;       // empty() if the file has none
     std::string metadata_json;  // the file's own metadata as a JSON object (long arrays cut), for `inspect`
 };
 
@@ -57,6 +59,9 @@ struct Model {
 /// Ahead), as a model with the same vocabulary; of several the first; unsupported, where there is none.
 Model open_model(const std::filesystem::path& path, Reads reads = Reads::positioned,
                  Floats8 floats8 = Floats8::blocks, ModelPart part = ModelPart::whole);
+
+/// What the decoder of an encoder-decoder has before its answer.
+std::vector<TokenId> decoder_begin(const Model& model);
 
 /// Whether a model, opened as a whole, has a ModelPart::ahead.
 bool has_layer_ahead(const Model& model);

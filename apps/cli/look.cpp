@@ -90,7 +90,7 @@ std::vector<TokenId> look_ids(const Model& model, const LookFlags& flags) {
 /// What an encoder-decoder's decoder sees: its start, and an answer, which is the model's own unless given.
 std::vector<TokenId> answer_ids(Engine& engine, std::span<const TokenId> source, const LookFlags& flags) {
     const Model& model = engine.model();
-    std::vector<TokenId> ids{TokenId(model.architecture.decoder_start)};
+    std::vector<TokenId> ids = decoder_begin(model);
     std::vector<TokenId> rest;
     if (!flags.answer_ids.empty()) {
         rest = parse_ids("look", flags.answer_ids);

@@ -134,7 +134,7 @@ int run(RunOptions& options, const Common& common) {
     if (options.generation.logprobs && !common.json)
         fail(Status::bad_argument, "run", "expected --json beside --logprobs, got none");
     const SpeculationFlags& speculation = options.generation.speculation;
-    const std::shared_ptr<const Model> model = load_model(common);
+    const std::shared_ptr<const Model> model = load_model(common, options.form);
     const std::string text = prompt_text("run", options.text, options.file);
     note_form(*model, options.form);
     const std::vector<TokenId> ids = prompt_ids(*model, text, options.form);
@@ -153,8 +153,7 @@ int run(RunOptions& options, const Common& common) {
     const std::atomic<bool>& interrupted = install_interrupt_flag();
     const auto prompt_start = Clock::now();
     const bool encodes = !model->architecture.encoder.empty();  // then the prompt is the encoder's
-    const std::vector<TokenId> prompt =
-        encodes ? std::vector<TokenId>{TokenId(model->architecture.decoder_start)} : ids;
+    const std::vector<TokenId> prompt = encodes ? decoder_begin(*model) : ids;
     std::vector<Beam> beams;
     Answer answer;
     if (!session) {
@@ -193,6 +192,10 @@ Action define_run(CLI::App& app, const Common& common) {
         ->needs(prompts);
     app.add_option("--system", options->form.system, "the system message (default: the template's own)");
     app.add_flag("--raw", options->form.raw, "continue the text itself, without the chat template");
+    app.add_option(
+        "--begin", options->form.begin,
+        "what the answer begins with, which is not printed again; of translators the token of the language "
+        "to translate into, such as fra_Latn");
     add_generation_flags(app, options->generation);
     CLI::Option* beams = app.add_option("--beams", options->beams,
                                         "beam search of this width in place of sampling (default: 1)")

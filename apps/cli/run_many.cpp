@@ -122,7 +122,19 @@ class Answers {
     size_t tokens_ = 0, errors_ = 0;
 };
 
+std::vector<TokenId> begin_ids(const Tokenizer& tokenizer, const PromptForm& form) {
+    return tokenizer.encode(form.begin, {.add_special = false, .parse_special = true});
+}
+
 }  // namespace
+
+std::shared_ptr<const Model> load_model(const Common& common, const PromptForm& form) {
+    std::shared_ptr<const Model> model = load_model(common);
+    if (form.begin.empty() || model->architecture.encoder.empty()) return model;
+    const auto begun = std::make_shared<Model>(*model);
+    begun->begins = begin_ids(tokenizer_of(*model), form);
+    return begun;
+}
 
 std::vector<TokenId> prompt_ids(const Model& model, const std::string& text, const PromptForm& form) {
     const Tokenizer& tokenizer = tokenizer_of(model);
@@ -142,6 +154,8 @@ std::vector<TokenId> prompt_ids(const Model& model, const std::string& text, con
         ids = encode_prompt(tokenizer, model.chat_template.render(messages));
     }
     if (ids.empty()) fail(Status::bad_argument, "run", "expected a prompt, got an empty text");
+    if (model.architecture.encoder.empty())
+        for (const TokenId id : begin_ids(tokenizer, form)) ids.push_back(id);
     return ids;
 }
 
@@ -167,7 +181,7 @@ nlohmann::json logprobs_json(std::span<const TokenLogprobs> logprobs, const Toke
 int run_many(const ManyPrompts& prompts, const PromptForm& form, const GenerationFlags& flags,
              const Common& common) {
     std::deque<Prompt> all = read_prompts(prompts.file);
-    const std::shared_ptr<const Model> model = load_model(common);
+    const std::shared_ptr<const Model> model = load_model(common, form);
     note_form(*model, form);
     EngineOptions options = engine_options(common);
     options.sequences = uint32_t(std::min<size_t>(prompts.parallel, all.size()));

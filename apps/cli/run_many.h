@@ -12,7 +12,11 @@ namespace scoria::cli {
 struct PromptForm {
     std::string system;  // message; empty: the template's own
     bool raw = false;    // the text itself, without the chat template
+    std::string begin;   // of the answer, control tokens by their names; empty: what the model says
 };
+
+/// With the form's beginning, where it is an encoder-decoder. Errors: as load_model; bad_argument.
+std::shared_ptr<const Model> load_model(const Common& common, const PromptForm& form);
 
 /// Errors: unsupported.
 std::vector<TokenId> prompt_ids(const Model& model, const std::string& text, const PromptForm& form);

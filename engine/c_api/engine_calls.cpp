@@ -191,6 +191,8 @@ scoria_engine_info info_of(EngineObject& object) {
             .bos = tokenizer ? tokenizer->bos() : -1,
             .eos = tokenizer ? tokenizer->eos() : -1,
             .decoder_start = pair ? int32_t(architecture.decoder_start) : -1,
+            .decoder_next = model.begins.empty() ? -1 : model.begins.front(),
+            .source = object.engine.memory_plan().source,
             .prompt_chunk = object.engine.impl().layout.tokens};
 }
 

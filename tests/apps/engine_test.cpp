@@ -241,6 +241,27 @@ TEST_CASE("a model without a chat template continues the text" * needs_fixtures(
     CHECK(system.err.find("--system") != std::string::npos);
 }
 
+TEST_CASE("an answer begins as asked for" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string file = folder.path("prompts");
+    std::ofstream(file) << "xyz\n";
+    const auto run = [&](const std::string& model, std::vector<std::string> more) {
+        more.insert(more.begin(), {"run", "-m", model, "-n", "4", "--temp", "0", "--raw"});
+        const Outcome outcome = run_scoria(more);
+        REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+        return json::parse(outcome.out);
+    };
+    // A decoder's prompt ends with it; an encoder-decoder's second stack begins with it.
+    const json plain = run(tiny, {"-p", "xyz", "--json"}),
+               asked = run(tiny, {"-p", "xyz", "--begin", "<s>", "--json"});
+    CHECK(asked["prompt_tokens"] == plain["prompt_tokens"].get<int>() + 1);
+    CHECK(asked["ids"] != plain["ids"]);
+    const std::string pair = fixtures() + "/gguf/t5.gguf";
+    const json begun = run(pair, {"-p", "xyz", "--begin", "</s>", "--json"});
+    CHECK(begun["text"] != run(pair, {"-p", "xyz", "--json"})["text"]);
+    CHECK(begun["text"] == run(pair, {"--prompts", file, "--begin", "</s>"})["text"]);
+}
+
 TEST_CASE("every line of a file is answered as it is alone" * needs_fixtures()) {
     const ScratchFolder folder;
     const std::string file = folder.path("prompts");

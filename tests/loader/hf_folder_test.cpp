@@ -444,8 +444,8 @@ TEST_CASE("every field of every fixture's config may lie" * needs_fixtures()) {
 
 TEST_CASE("Apertus: the numbers of its activation by layer, and what it has beside") {
     HfFolder folder = made_model("apertus").folder;
-    const auto opened = [&] { return open_model(TemporaryFolder(folder).path()); };
-    const Architecture expected = opened().architecture;
+    const auto opened = [&] { return open_model(TemporaryFolder(folder).path()).architecture; };
+    const Architecture expected = opened();
     folder.config["qk_norm"] = true;
     folder.config["post_norm"] = folder.config["mlp_bias"] = false;
     for (const char* constant : {"beta", "eps"}) folder.add(cat("model.layers.0.mlp.act_fn.", constant), {});
@@ -455,8 +455,8 @@ TEST_CASE("Apertus: the numbers of its activation by layer, and what it has besi
     CHECK(model.unused.size() == 2);
     for (const TensorView& unused : model.unused) CHECK(is_spare(model, unused));
     folder.add("model.layers.1.mlp.act_fn.alpha_n", {1}, 0.25f);
-    CHECK(opened().architecture.layers[1].feed_forward.xielu.n == 0.25f);
-    CHECK(double{opened().architecture.layers[1].feed_forward.xielu.fall()} ==
+    CHECK(opened().layers[1].feed_forward.xielu.n == 0.25f);
+    CHECK(double{opened().layers[1].feed_forward.xielu.fall()} ==
           doctest::Approx(0.5 + std::log1p(std::exp(0.25))));
     folder.config["post_norm"] = true;
     CHECK_THROWS_WITH_AS((void)opened(), doctest::Contains("post_norm: expected false"), Error);
@@ -558,15 +558,12 @@ TEST_CASE("texts to embed are cut to what their model is meant for, as sentence-
 
 TEST_CASE("MiMo 7B is a Qwen 2 whose layers behind the last are not run" * needs_fixtures()) {
     const std::filesystem::path qwen = fixtures() + "/models/qwen2";
-    const TemporaryFolder folder(HfFolder{});
-    for (const std::filesystem::directory_entry& file : std::filesystem::directory_iterator(qwen))
-        std::filesystem::copy(file.path(), folder.path() / file.path().filename(),
-                              std::filesystem::copy_options::overwrite_existing);
-    nlohmann::json config = read_config(qwen / "config.json");
-    config["model_type"] = "mimo";
-    config["architectures"] = {"MiMoForCausalLM"};
-    config["num_nextn_predict_layers"] = 1;
-    std::ofstream(folder.path() / "config.json") << config;
+    HfFolder mimo{.config = read_config(qwen / "config.json")};
+    mimo.files["model.safetensors"] = read_file((qwen / "model.safetensors").string());
+    mimo.config["model_type"] = "mimo";
+    mimo.config["architectures"] = {"MiMoForCausalLM"};
+    mimo.config["num_nextn_predict_layers"] = 1;
+    const TemporaryFolder folder(mimo);
     const Model model = open_model(folder.path());
     CHECK(model.architecture == open_model(qwen).architecture);
     for (const char* name : {"model.mtp_layers.0.input_proj.weight", "transformer.h.0.attn.causal_mask"})

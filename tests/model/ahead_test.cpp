@@ -148,8 +148,8 @@ TEST_CASE("reference: layers that guess ahead have the logits of transformers' l
 TEST_CASE("reference: a folder's layer that guesses ahead goes with it into a GGUF") {
     for (const auto& made : all_made()) {
         CAPTURE(made->of.name);
-        const std::string path = (made->folder.path() / "made.gguf").string();
-        convert(*open_conversion_source(made->folder.path()), path, {.recipe = find_recipe("F32")});
+        const std::filesystem::path path = made->folder.path() / "made.gguf";
+        convert(*open_conversion_source(made->folder.path()), path.string(), {.recipe = find_recipe("F32")});
         const Model whole = open_model(path);
         if (made->of.name == "mimo") {  // GGUF's qwen2 has none
             CHECK(whole.unused.empty());

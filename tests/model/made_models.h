@@ -32,7 +32,7 @@ double largest_error(const std::map<size_t, std::vector<double>>& rows, const au
 struct MadeModel {
     std::string name, family;
     HfFolder folder;
-    std::vector<TokenId> ids;
+    std::vector<TokenId> ids, source;              // source: the encoder's, where there is one
     std::map<size_t, std::vector<double>> logits;  // by row
 };
 
@@ -44,7 +44,8 @@ inline std::vector<MadeModel> made_models(const std::function<bool(const std::st
     for (std::string line; std::getline(lines, line);) {
         const nlohmann::json json = nlohmann::json::parse(line);
         if (wanted && !wanted(json["name"])) continue;
-        MadeModel made{json["name"], json["config"].value("model_type", ""), {}, json["ids"], {}};
+        MadeModel made{json["name"], json["config"].value("model_type", ""),       {},
+                       json["ids"],  json.value("source", std::vector<TokenId>()), {}};
         made.folder.config = json["config"];
         for (const auto& [name, sizes] : json["tensors"].items()) {
             const std::vector<uint64_t> shape = sizes;

@@ -4,9 +4,9 @@ tensors, whose values are made of their names (as made_models_test.cpp makes the
 transformers (5.24) in float64 with eager attention. pip install torch transformers; made_models.py OUT"""
 import json, re, sys, tempfile
 import torch
-from made_values import IDS, logits_of, values
+from made_values import IDS, SOURCE, logits_of, values
 from safetensors.numpy import load_file, save_file
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoModelForMaskedLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 BASE = dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4,
@@ -61,6 +61,8 @@ TYPES = ["sliding_attention", "sliding_attention", "full_attention", "sliding_at
 GEMMA4 = BASE | dict(sliding_window=7, pad_token_id=0, global_head_dim=32, vocab_size_per_layer_input=64, rope_parameters={
     "full_attention": dict(rope_type="proportional", rope_theta=1e4, partial_rotary_factor=0.25),
     "sliding_attention": dict(rope_type="default", rope_theta=1e3)})
+PAIR = dict(vocab_size=64, d_model=48, encoder_layers=2, decoder_layers=3, encoder_ffn_dim=56, decoder_ffn_dim=40,
+            encoder_attention_heads=3, decoder_attention_heads=4, max_position_embeddings=160)
 CONFIGS = {
     "arcee": BASE | dict(hidden_act="relu2", attention_bias=True),
     "iquestcoder": BASE | dict(attention_bias=True),
@@ -379,6 +381,10 @@ CONFIGS = {
             type="yarn", rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=7, beta_fast=32.0,
             beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1, partial_rotary_factor=0.4)),
         vision_config=PIXTRAL),
+    "mbart": PAIR | dict(scale_embedding=True, decoder_start_token_id=2),
+    "plbart": PAIR,
+    "pegasus": PAIR | dict(scale_embedding=True),
+    "m2m_100": PAIR | dict(pad_token_id=1),
 }
 IMAGES = ("visual.", "vision_tower.", "vision_model.", "mlp_AR.", "multi_modal_projector.", "model.visual.", "model.vision_tower.",
           "model.multi_modal_projector.", "model.vision_model.", "model.connector.", "model.embed_vision.", "model.vision_embedder.",
@@ -386,7 +392,7 @@ IMAGES = ("visual.", "vision_tower.", "vision_model.", "mlp_AR.", "multi_modal_p
           "model.embed_tokens_extend.", "model.sam_model.", "model.qwen2_model.", "model.projector.", "model.view_seperator")
 
 
-CONSTANTS = ("act_fn.beta", "act_fn.eps", "encoder.embed_positions.weight", "slope_rate", "query_decay", "key_decay",
+CONSTANTS = ("act_fn.beta", "act_fn.eps", "roformer.encoder.embed_positions.weight", "slope_rate", "query_decay", "key_decay",
              "diagonal_decay")
 
 
@@ -412,7 +418,8 @@ def repeated(model, loops, normed):
 
 
 def made(name, fields):
-    kind = (AutoModelForImageTextToText if "vision_config" in fields and name != "phi4_multimodal" else
+    kind = (AutoModelForSeq2SeqLM if "decoder_layers" in fields else
+            AutoModelForImageTextToText if "vision_config" in fields and name != "phi4_multimodal" else
             AutoModelForMaskedLM if re.search("bert(?!-decoder)|jina|^(ernie$|data2vec|roformer|mpnet|electra)", name) else AutoModelForCausalLM)
     fields = dict(fields)
     loops = {key: fields.pop(key) for key in ("num_loops", "skip_loop_final_norm") if key in fields}
@@ -422,8 +429,9 @@ def made(name, fields):
     with tempfile.TemporaryDirectory() as folder:
         kind.from_config(config).save_pretrained(folder)
         path = folder + "/model.safetensors"
-        tensors = {key: array if key.endswith(CONSTANTS) else values(key, array.shape)
-                   for key, array in load_file(path).items()}
+        tensors = load_file(path)
+        constants = [key for key in tensors if key.endswith(CONSTANTS) or (name == "pegasus" and "embed_positions" in key)]
+        tensors = {key: array if key in constants else values(key, array.shape) for key, array in tensors.items()}
         save_file(tensors, path, {"format": "pt"})
         model = kind.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager").eval()
         for part in (model.config, model.config.get_text_config()):
@@ -435,13 +443,14 @@ def made(name, fields):
         # What classes compute in float32 whatever the weights are.
         torch.float32, torch.Tensor.float = torch.float64, torch.Tensor.double
         with torch.no_grad():
-            logits = model(input_ids=torch.tensor([IDS]), **({"use_cache": False} if loops else {})).logits[0].numpy()
+            source = {"input_ids": torch.tensor([SOURCE])} if kind is AutoModelForSeq2SeqLM else {}
+            logits = model(**{("decoder_" if source else "") + "input_ids": torch.tensor([IDS])}, **source, **({"use_cache": False} if loops else {})).logits[0].numpy()
         torch.float32, torch.Tensor.float = FLOAT32
         torch.set_default_dtype(torch.float32)
     for other in ("vision_config", "audio_config", "transformers_version", "dtype", "architectures"):
         saved.pop(other, None)
-    return {"name": name, "config": saved, "ids": IDS,
-            "tensors": {k: list(v.shape) for k, v in tensors.items() if not k.startswith(IMAGES) and not k.endswith(CONSTANTS)},
+    return {"name": name, "config": saved, "ids": IDS, **({"source": SOURCE} if source else {}),
+            "tensors": {k: list(v.shape) for k, v in tensors.items() if not k.startswith(IMAGES) and k not in constants},
             "logits": logits_of(logits)}
 
 

@@ -21,6 +21,7 @@ constexpr double made_error = 2e-5;
 /// Of the last row, the ids before it coming in parts.
 double error_of_last(const MadeModel& made, Engine& engine) {
     Session session(engine);
+    if (!made.source.empty()) session.encode(made.source);
     for (size_t first = 0, count = 9; first < made.ids.size(); first += count, count = 1)
         session.append(std::span(made.ids).subspan(first, count));
     return largest_error(made.logits.rbegin()->second, session.logits());
@@ -38,7 +39,7 @@ std::optional<Model> as_gguf(const Model& model, const std::filesystem::path& fo
 
 TEST_CASE("reference: families without fixtures have the logits of transformers") {
     const std::vector<MadeModel> all = made_models();
-    CHECK(all.size() == 140);
+    CHECK(all.size() == 144);
     for (const MadeModel& made : all) {
         CAPTURE(made.name);
         const TemporaryFolder folder(made.folder);
@@ -48,6 +49,7 @@ TEST_CASE("reference: families without fixtures have the logits of transformers"
         else
             CHECK(model.unused.empty());
         reference::Executor executor(model);
+        if (!made.source.empty()) (void)executor.encode(made.source);
         const reference::Result result = executor.forward(made.ids);
         CHECK(largest_error(made.logits, result.logits) <= made_error);
         if (const std::optional<Model> gguf = as_gguf(model, folder.path())) {
@@ -168,6 +170,7 @@ TEST_CASE("vulkan: families without fixtures have the logits of transformers" *
         Engine engine(std::make_shared<const Model>(open_model(folder.path())),
                       engine_options(Precision::strict));
         Session session(engine);
+        if (!made.source.empty()) session.encode(made.source);
         CHECK(largest_error(made.logits, session.forward(made.ids, false).logits) <= strict_error);
         if (!engine.model().architecture.bidirectional()) CHECK(error_of_last(made, engine) <= strict_error);
         CHECK(engine.device().validation_errors() == 0);
@@ -231,6 +234,24 @@ TEST_CASE("convert: heads of several sizes are not pooled as if they were of one
     const TemporaryFolder folder(made_model("gemma4_text").folder);
     CHECK_THROWS_WITH_AS(pool_heads(folder.path(), folder.path() / "pooled", 1, {}),
                          doctest::Contains("expected plain attention of a decoder"), Error);
+}
+
+TEST_CASE("reference: a translator's decoder begins with the language that its folder forces") {
+    MadeModel made = made_model("m2m_100");
+    const auto begins = [&] {
+        const TemporaryFolder folder(made.folder);
+        return decoder_begin(open_model(folder.path()));
+    };
+    CHECK(begins() == std::vector<TokenId>{2});
+    made.folder.config["forced_bos_token_id"] = 9;
+    CHECK(begins() == std::vector<TokenId>{2, 9});
+    made.folder.files["generation_config.json"] = R"({"forced_bos_token_id": 7})";
+    CHECK(begins() == std::vector<TokenId>{2, 7});
+    const TemporaryFolder folder(made.folder);
+    Engine engine(std::make_shared<const Model>(open_model(folder.path())),
+                  engine_options(Precision::strict));
+    Session session(engine);
+    CHECK(session.begin(made.source) == std::vector<TokenId>{2, 7});
 }
 
 TEST_CASE("reference: a folder with an adapter beside its weights is refused") {

@@ -3,6 +3,7 @@ import math
 import numpy as np
 
 IDS = [(7 * i * i + 3 * i + 5) % 61 + 3 for i in range(24)]
+SOURCE = [(5 * i * i + 11 * i + 4) % 61 + 3 for i in range(17)]  # of an encoder
 ROWS = (0, 11, 23)
 
 

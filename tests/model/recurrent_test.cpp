@@ -51,7 +51,7 @@ std::vector<Recurrent> recurrent_models() {
     for (MadeGguf& made : made_ggufs(wanted_files)) {
         auto file = std::make_shared<TemporaryFile>(made.file.bytes());
         auto model = std::make_shared<const Model>(open_model(file->path()));
-        all.push_back({{made.name, made.name, {}, made.ids, made.logits}, model, file});
+        all.push_back({{made.name, made.name, {}, made.ids, {}, made.logits}, model, file});
     }
     REQUIRE(all.size() == (deep() ? 32 : few_models() ? 1 : 7));
     return all;

@@ -173,6 +173,8 @@ struct Engine {
         d["bos"] = info.bos;
         d["eos"] = info.eos;
         d["decoder_start"] = info.decoder_start;
+        d["decoder_next"] = info.decoder_next;
+        d["source"] = info.source;
         d["prompt_chunk"] = info.prompt_chunk;
         return d;
     }

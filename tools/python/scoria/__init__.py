@@ -293,7 +293,7 @@ class Session:
         self._inner.replace(_ids(ids))
 
     def encode(self, ids: Ids) -> None:
-        """Encoder-decoders: the encoder's input; append info["decoder_start"] next."""
+        """Encoder-decoders: the encoder's input; append info["decoder_start"] next, and info["decoder_next"] if not -1."""
         self._inner.encode(_ids(ids))
 
     def truncate(self, length: int) -> None:
