@@ -254,6 +254,15 @@ TEST_CASE("reference: a translator's decoder begins with the language that its f
     CHECK(session.begin(made.source) == std::vector<TokenId>{2, 7});
 }
 
+TEST_CASE("reference: Pegasus' ids are not those of its SentencePiece model") {
+    MadeModel made = made_model("pegasus");
+    made.folder.files["spiece.model"] = "any";
+    const TemporaryFolder folder(made.folder);
+    const Model model = open_model(folder.path());
+    CHECK(model.tokenizer == nullptr);
+    CHECK(model.tokenizer_problem.find("expected tokenizer.json") != std::string::npos);
+}
+
 TEST_CASE("reference: a folder with an adapter beside its weights is refused") {
     MadeModel made = made_model("internlm3");
     made.folder.add("model.layers.0.self_attn.q_proj.lora_A.default.weight", {3});
