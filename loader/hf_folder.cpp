@@ -293,10 +293,6 @@ void read_tokenizer(Model& model, const fs::path& folder) {
         model.tokenizer_problem = "the folder has no tokenizer";
         return;
     }
-    if (model.architecture.family == "pegasus" && !has("tokenizer.json")) {
-        model.tokenizer_problem = "expected tokenizer.json: Pegasus' ids are not those of its spiece.model";
-        return;
-    }
     try {
         model.tokenizer = open_tokenizer(folder);
     } catch (const Error& error) {  // as for GGUF: it still runs on token ids

@@ -45,6 +45,11 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const fs::path& path) {
             return make_tokenizer(read_vocabulary(open_gguf_files(path).gguf.metadata));
         });
 
+    const fs::path model = path.parent_path() / "config.json";
+    if (extension == ".model" && fs::exists(model, ignored) &&
+        json_field(read_config(model), "model_type", std::string(), model.string()) == "pegasus")
+        fail(Status::unsupported, path.string(),
+             "expected tokenizer.json: Pegasus' ids are not those of its SentencePiece model");
     const std::string bytes = read_file(path.string(), most_bytes);
     const fs::path beside = path.parent_path() / "tokenizer_config.json";
     const std::string config =
