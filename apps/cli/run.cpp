@@ -193,6 +193,10 @@ Action define_run(CLI::App& app, const Common& common) {
     app.add_option("--system", options->form.system, "the system message (default: the template's own)");
     app.add_flag("--raw", options->form.raw, "continue the text itself, without the chat template");
     app.add_option(
+        "--from", options->form.from,
+        "of translators the token of the language to translate from, such as eng_Latn (default: what the "
+        "tokenizer says)");
+    app.add_option(
         "--begin", options->form.begin,
         "what the answer begins with, which is not printed again; of translators the token of the language "
         "to translate into, such as fra_Latn");

@@ -126,6 +126,21 @@ std::vector<TokenId> begin_ids(const Tokenizer& tokenizer, const PromptForm& for
     return tokenizer.encode(form.begin, {.add_special = false, .parse_special = true});
 }
 
+/// Puts the form's language in the place of the one that the tokenizer frames a text by.
+void set_language(const Model& model, const PromptForm& form, std::vector<TokenId>& ids) {
+    const Tokenizer& tokenizer = *model.tokenizer;
+    std::vector<TokenId> frame = tokenizer.encode("", {.add_special = true});
+    std::erase(frame, tokenizer.eos());
+    const std::vector<TokenId> language =
+        tokenizer.encode(form.from, {.add_special = false, .parse_special = true});
+    if (model.architecture.encoder.empty() || frame.size() != 1 || language.size() != 1)
+        fail(Status::bad_argument, "run",
+             "--from: expected a translator whose tokenizer says a text's language, and the token of one, "
+             "got ",
+             form.from);
+    std::ranges::replace(ids, frame[0], language[0]);
+}
+
 }  // namespace
 
 std::shared_ptr<const Model> load_model(const Common& common, const PromptForm& form) {
@@ -154,6 +169,7 @@ std::vector<TokenId> prompt_ids(const Model& model, const std::string& text, con
         ids = encode_prompt(tokenizer, model.chat_template.render(messages));
     }
     if (ids.empty()) fail(Status::bad_argument, "run", "expected a prompt, got an empty text");
+    if (!form.from.empty()) set_language(model, form, ids);
     if (model.architecture.encoder.empty())
         for (const TokenId id : begin_ids(tokenizer, form)) ids.push_back(id);
     return ids;

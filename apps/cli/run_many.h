@@ -13,6 +13,7 @@ struct PromptForm {
     std::string system;  // message; empty: the template's own
     bool raw = false;    // the text itself, without the chat template
     std::string begin;   // of the answer, control tokens by their names; empty: what the model says
+    std::string from;    // token of a translator's language; empty: what the tokenizer says
 };
 
 /// With the form's beginning, where it is an encoder-decoder. Errors: as load_model; bad_argument.

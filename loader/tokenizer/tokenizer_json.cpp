@@ -227,6 +227,38 @@ Pipeline read_tokenizer_json(std::string_view text) {
     return p;
 }
 
+namespace {
+
+/// Translators' tokenizers frame a text by the token of its language, whatever tokenizer.json says (published
+/// NLLB has an older frame there): before it, or behind the token that ends it.
+struct LanguageFrame {
+    std::string_view tokenizer_class;  // or with "Fast" behind
+    const char* otherwise;             // the language, where src_lang says nothing
+    bool before;                       // unless legacy_behaviour
+};
+constexpr LanguageFrame language_frames[] = {{"NllbTokenizer", "eng_Latn", true},
+                                             {"MBart50Tokenizer", "en_XX", true},
+                                             {"MBartTokenizer", "en_XX", false}};
+
+void apply_language(Pipeline& p, const json& config, std::string_view where) {
+    std::string name = json_field(config, "tokenizer_class", std::string(), where);
+    if (name.ends_with("Fast")) name.resize(name.size() - 4);
+    const auto frame = std::ranges::find(language_frames, name, &LanguageFrame::tokenizer_class);
+    if (frame == std::end(language_frames)) return;
+    const json stated = config.value("src_lang", json());
+    const std::string language = stated.is_string() ? stated.get<std::string>() : frame->otherwise;
+    const TokenId id = find_token(p.tokens, language);
+    if (id < 0) fail(Status::bad_file, where, "src_lang: expected a token, got ", language);
+    const bool before = frame->before && !json_field(config, "legacy_behaviour", false, where);
+    const FramePart of_language{FramePart::Kind::tokens, {id}}, end{FramePart::Kind::tokens, {p.eos}};
+    if (p.eos < 0) fail(Status::bad_file, where, "eos_token: expected a token, got none");
+    p.single = {{FramePart::Kind::first_text}, end};
+    p.pair = {{FramePart::Kind::first_text}, {FramePart::Kind::second_text}, end};
+    for (Frame* each : {&p.single, &p.pair}) each->insert(before ? each->begin() : each->end(), of_language);
+}
+
+}  // namespace
+
 void apply_tokenizer_config(Pipeline& p, std::string_view text) {
     constexpr std::string_view where = "tokenizer_config.json";
     const json config = parse_json(text, where);
@@ -241,6 +273,7 @@ void apply_tokenizer_config(Pipeline& p, std::string_view text) {
         p.eos = id;
         if (std::ranges::find(p.ends, id) == p.ends.end()) p.ends.push_back(id);
     }
+    apply_language(p, config, where);
     // A file with a frame of its own has said it all.
     if (p.single.size() > 1) return;
     const auto add = [&](const char* name, TokenId id, bool front) {

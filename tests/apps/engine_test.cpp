@@ -259,6 +259,9 @@ TEST_CASE("an answer begins as asked for" * needs_fixtures()) {
     const std::string pair = fixtures() + "/gguf/t5.gguf";
     const json begun = run(pair, {"-p", "xyz", "--begin", "</s>", "--json"});
     CHECK(begun["text"] != run(pair, {"-p", "xyz", "--json"})["text"]);
+    const Outcome refused = run_scoria({"run", "-m", tiny, "-p", "xyz", "--from", "<s>"});
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find("--from: expected a translator") != std::string::npos);
     CHECK(begun["text"] == run(pair, {"--prompts", file, "--begin", "</s>"})["text"]);
 }
 

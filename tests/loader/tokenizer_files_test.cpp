@@ -320,6 +320,24 @@ TEST_CASE("a folder, its tokenizer_config.json and vocab.txt") {
     CHECK(open_tokenizer(path)->encode("ab") == Ids{3, 2});
     CHECK(open_tokenizer(path)->adds_bos());
     CHECK(open_tokenizer(path)->ends_generation(2));
+    // Translators say the language of a text.
+    struct Frame {
+        const char* config;
+        Ids ids;
+    };
+    const Frame frames[] = {{R"("NllbTokenizerFast", "src_lang": "<u>")", {3, 0, 2}},
+                            {R"("NllbTokenizer", "src_lang": "<u>", "legacy_behaviour": true)", {0, 2, 3}},
+                            {R"("MBart50Tokenizer", "src_lang": "<u>")", {3, 0, 2}},
+                            {R"("MBartTokenizer", "src_lang": "<u>")", {0, 2, 3}}};
+    for (const Frame& frame : frames) {
+        write("tokenizer_config.json", cat(R"({"eos_token": "ab", "tokenizer_class": )", frame.config, "}"));
+        CHECK_MESSAGE(open_tokenizer(path)->encode("a") == frame.ids, frame.config);
+    }
+    write("tokenizer_config.json", R"({"eos_token": "ab", "tokenizer_class": "NllbTokenizer"})");
+    CHECK(problem_of([&] { open_tokenizer(path); }).find("expected a token, got eng_Latn") !=
+          std::string::npos);
+    write("tokenizer_config.json",
+          R"({"bos_token": {"content": "<u>"}, "eos_token": "ab", "add_bos_token": true})");
     // What the model's own files say, the later one where the first says nothing.
     write("config.json", R"({"text_config": {"eos_token_id": 1}, "time_step_limit": [0.0, Infinity]})");
     write("generation_config.json", R"({"bos_token_id": 0})");
