@@ -160,8 +160,9 @@ void HttpServer::Impl::answer(const AnswerRequest& request, const std::vector<st
         architecture.encoder.empty() ? engine.memory_plan().context : engine.memory_plan().source;
     for (const std::vector<TokenId>& ids : prompts)
         if (ids.size() > most)
-            fail(Status::context_full, "request", "expected a prompt of at most ", most, " tokens, got ",
-                 ids.size());
+            fail(Status::context_full, "request", "prompt is too long: expected at most ", most,
+                 " tokens, got ",
+                 ids.size());  // by its first words agents know that they have to summarise
     std::shared_ptr<const grammar::Program> format;
     if (request.format) format = std::make_shared<const grammar::Program>(*request.format);
     std::vector<std::unique_ptr<Reply>> replies;

@@ -54,8 +54,12 @@ class Turns {
         const Json* const content = field(turn, "content");
         const Json all = blocks("content", content ? *content : Json());
         if (role == "system") return add_system(all);
-        for (const Json& block : all) role == "user" ? add_heard(block) : add_said(block);
         if (all.empty()) last(role);
+        for (const Json& block : all)
+            if (role == "user")
+                add_heard(block);
+            else
+                add_said(block);
     }
     void add_system(const Json& content) {
         all_.push_back({{"role", "system"}, {"content", text_of("system", content)}});

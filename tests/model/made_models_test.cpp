@@ -247,11 +247,6 @@ TEST_CASE("reference: a translator's decoder begins with the language that its f
     CHECK(begins() == std::vector<TokenId>{2, 9});
     made.folder.files["generation_config.json"] = R"({"forced_bos_token_id": 7})";
     CHECK(begins() == std::vector<TokenId>{2, 7});
-    const TemporaryFolder folder(made.folder);
-    Engine engine(std::make_shared<const Model>(open_model(folder.path())),
-                  engine_options(Precision::strict));
-    Session session(engine);
-    CHECK(session.begin(made.source) == std::vector<TokenId>{2, 7});
 }
 
 TEST_CASE("reference: Pegasus' ids are not those of its SentencePiece model") {
