@@ -286,12 +286,15 @@ bool rename(StoredTensor& tensor, std::span<const Renamed> names, int32_t layer)
     return false;
 }
 
+void refuse_two(const std::string& format, const StoredTensor& one, const StoredTensor& other) {
+    fail(Status::bad_file, format, "tensors ", one.name_in_file(), " and ", other.name_in_file(),
+         ": expected one of them, as both are ", other.name);
+}
+
 Catalog::Catalog(std::string format, std::vector<StoredTensor> tensors) : format_(std::move(format)) {
     for (StoredTensor& tensor : tensors) {
         const auto [other, is_new] = tensors_.try_emplace(tensor.name, std::move(tensor));
-        if (!is_new)
-            fail(Status::bad_file, format_, "tensors ", other->second.name_in_file(), " and ",
-                 tensor.name_in_file(), ": expected one of them, as both are ", tensor.name);
+        if (!is_new) refuse_two(format_, other->second, tensor);
     }
 }
 

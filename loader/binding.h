@@ -66,6 +66,9 @@ struct Renamed {
 /// By the first that fits, if any does: then true.
 bool rename(StoredTensor& tensor, std::span<const Renamed> names, int32_t layer);
 
+/// Of two tensors that stand for one name. Errors: bad_file, naming both as the file does.
+[[noreturn]] void refuse_two(const std::string& format, const StoredTensor& one, const StoredTensor& other);
+
 /// The tensors of a file by name; remembers which were taken.
 class Catalog {
   public:

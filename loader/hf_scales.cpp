@@ -1,6 +1,7 @@
 // See hf_scales.h.
 #include "hf_scales.h"
 
+#include "binding.h"
 #include "fail.h"
 #include "hf_families.h"
 #include "hf_joiner.h"
@@ -234,7 +235,9 @@ std::string without_expert(const std::string& name) {
 
 Joiner::Joiner(const Settings& config, std::vector<StoredTensor>& tensors, const GatheredTensors& source)
     : config_(config), tensors_(tensors), source_(source) {
-    for (const StoredTensor& tensor : tensors) by_name_.emplace(tensor.name, &tensor);
+    for (const StoredTensor& tensor : tensors)
+        if (const auto [other, is_new] = by_name_.emplace(tensor.name, &tensor); !is_new)
+            refuse_two("safetensors", *other->second, tensor);
 }
 
 std::optional<std::string> Joiner::stem_of(const StoredTensor& tensor, std::string_view ending) const {
@@ -252,8 +255,15 @@ const StoredTensor* Joiner::find(const std::string& name) {
 
 const StoredTensor& Joiner::beside(const StoredTensor& tensor, const std::string& stem,
                                    std::initializer_list<const char*> endings) {
-    for (const char* ending : endings)
-        if (const StoredTensor* found = find(stem + ending)) return *found;
+    const StoredTensor* found = nullptr;
+    for (const char* ending : endings) {
+        const StoredTensor* other = find(stem + ending);
+        if (found != nullptr && other != nullptr)
+            fail(Status::bad_file, "safetensors", "tensor ", tensor.name, ": expected its scales once, got ",
+                 found->name, " and ", other->name);
+        if (found == nullptr) found = other;
+    }
+    if (found != nullptr) return *found;
     fail(Status::bad_file, "safetensors", "tensor ", tensor.name, ": expected its scales, ", stem,
          *endings.begin(), ", got none");
 }

@@ -438,6 +438,14 @@ TEST_CASE("quantised folders that are refused") {
     folder.config.erase("quantization_config");
     refused(folder, "quantization_config: expected one for " + up + "_scale, got none");
     refused(with_floats("_scale_inv", {"F32", {0}, {}}), "expected scales of " + up);
+    folder = with_floats("_scale_inv", {"F32", {}, floats({0.5f})});
+    folder.tensors["language_model." + up + "_scale_inv"] = {"F32", {}, floats({2})};
+    refused(folder,
+            "tensors language_model." + up + "_scale_inv and " + up + "_scale_inv: expected one of them");
+    folder = with_floats("_scale_inv", {"F32", {}, floats({0.5f})});
+    folder.tensors[up + "_scale"] = {"F32", {}, floats({2})};
+    refused(folder,
+            "tensor " + up + ": expected its scales once, got " + up + "_scale_inv and " + up + "_scale");
     const nlohmann::json blocks = {{"quant_method", "fp8"}, {"weight_block_size", {5, 0}}};
     refused(with_floats("_scale_inv", {"F32", {}, floats({1})}, blocks),
             "weight_block_size: expected two sizes");
