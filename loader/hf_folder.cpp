@@ -4,6 +4,7 @@
 #include "classifier.h"
 #include "fail.h"
 #include "family_attention.h"
+#include "family_parts.h"
 #include "feature_draft.h"
 #include "file.h"
 #include "hf_families.h"
@@ -141,6 +142,20 @@ struct ConfiguredModel {
     std::optional<Ranking> ranking;
 };
 
+/// What transformers makes of a decoder whose config says is_causal false, as those that embed do: every
+/// token sees all others.
+void uncover(const Settings& config, Architecture& architecture) {
+    if (architecture.bidirectional()) return;
+    for (const Layer& layer : architecture.layers) {
+        const Attention& attention = layer.attention;
+        if (attention.heads == 0 || attention.mask != Mask::causal || attention.window != 0 ||
+            attention.bias != PositionBias::none || layer.recurs() || layer.cross.heads != 0)
+            fail(Status::unsupported, config.where(),
+                 "is_causal: expected true where layers have a window, slopes or no attention, got false");
+    }
+    see_both_sides(architecture);
+}
+
 ConfiguredModel read_model(const Settings& config, Catalog& catalog, const GatheredTensors& tensors,
                            ModelPart part) {
     const Family& family =
@@ -163,6 +178,7 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
     Synthesised synthesised;
     Reading reading{config, catalog, architecture, synthesised};
     if (family.adjust != nullptr) family.adjust(reading);
+    if (!config.flag("is_causal", true)) uncover(config, architecture);
     read_layer_numbers(family, catalog, tensors, architecture);
     assign_ropes(family, config, architecture);
     set_biases(family, config, catalog, architecture);
