@@ -54,6 +54,14 @@ void adjust_stablelm(Reading& r) {
     if (r.settings.flag("use_parallel_residual", false)) r.architecture.placement = NormPlacement::parallel;
 }
 
+/// Its class has the window in all layers, whatever a list says.
+void adjust_ministral3(Reading& r) {
+    const uint32_t window = r.settings.size(r.settings.name_of(Field::window), most_size, 0, 0);
+    for (const Layer& layer : r.architecture.layers)
+        if (layer.attention.window != window)
+            r.settings.wrong("layer_types", "one type, that of sliding_window");
+}
+
 void adjust_hunyuan(Reading& r) { check_hunyuan(r.settings); }
 
 bool bends(const Layer& layer) { return layer.feed_forward.activation == Activation::xielu; }
@@ -151,7 +159,11 @@ std::span<const Family> llama_families() {
         {.name = "ministral3",
          .tensors = {hf::frame, hf::attention, hf::gated},
          .rope_base = 1e6,
-         .window = {Layers::all}},
+         .rope_parameters = R"({"rope_type": "yarn", "rope_theta": 1e6, "factor": 16, "beta_fast": 32,
+             "beta_slow": 1, "mscale": 1, "mscale_all_dim": 1, "llama_4_scaling_beta": 0.1,
+             "original_max_position_embeddings": 16384})",
+         .window = {Layers::all},
+         .adjust = adjust_ministral3},
         {.name = "arcee",
          .tensors = {hf::frame, hf::attention, hf::gated},
          .qkv_bias = attention_bias,

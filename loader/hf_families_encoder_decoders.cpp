@@ -151,7 +151,8 @@ uint32_t adjust_t5_layers(Reading& r) {
     Architecture& architecture = r.architecture;
     const Settings& settings = r.settings;
     const char* field = "feed_forward_proj";
-    const std::string projection = settings.text(field, "relu"), prefix = "gated-";
+    const bool is_mt5 = architecture.family == "mt5";
+    const std::string projection = settings.text(field, is_mt5 ? "gated-gelu" : "relu"), prefix = "gated-";
     const bool prefixed = projection.starts_with(prefix);
     const std::string activation = projection == "gated-gelu" ? "gelu_new"
                                    : prefixed                 ? projection.substr(prefix.size())
@@ -179,7 +180,7 @@ void adjust_t5(Reading& r) {
     use_buckets(architecture, most, false);
     use_buckets(architecture.encoder[0], most, true);
     const bool tied = settings.flag("tie_word_embeddings", true);
-    if (settings.flag("scale_decoder_outputs", tied && architecture.family == "t5"))
+    if (settings.flag("scale_decoder_outputs", tied) && architecture.family == "t5")  // mT5 never scales
         architecture.logit_scale =
             static_cast<float>(1 / std::sqrt(static_cast<double>(architecture.hidden)));
     architecture.decoder_start = settings.size("decoder_start_token_id", most_size, 0, 0);

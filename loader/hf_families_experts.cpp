@@ -159,6 +159,7 @@ void adjust_cohere2_moe(Reading& r) {
     a.logit_scale = s.number("logit_scale", 0.0625);
     if (s.has("rms_norm_eps")) {
         a.norm.kind = NormKind::rms;
+        a.norm.epsilon = s.number("rms_norm_eps", 0);
         s.understood("layer_norm_eps");
     }
     const std::string by = s.text("expert_selection_fn", "softmax"),

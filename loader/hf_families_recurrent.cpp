@@ -295,6 +295,7 @@ void adjust_granite_hybrid(Reading& r) {
     const Recurrence mamba = read_mamba(r);
     const uint32_t shared = s.size("shared_intermediate_size", most_size, 1024);
     for (Layer& layer : r.architecture.layers) {
+    if (!s.has(Field::experts)) s.wrong(s.name_of(Field::experts), "how many, or 0");
         Routing& routing = layer.feed_forward.routing;
         (routing.experts ? routing.shared_size : layer.feed_forward.size) = shared;
     }
@@ -309,6 +310,8 @@ void adjust_bamba(Reading& r) {
     use_recurrence(r.architecture, recurrent_layers(s, r.architecture.layers.size(), "attn_layer_indices"),
                    read_mamba(r));
 }
+    const uint32_t width = r.architecture.ropes.front().width;
+    if (s.size("attn_rotary_emb", most_size, width) != width) s.wrong("attn_rotary_emb", cat(width));
 
 /// Numbers of a list, all 1 where there is none.
 std::vector<float> multipliers(const Settings& s, const char* name, size_t count) {

@@ -64,6 +64,9 @@ constexpr TextPart parts[] = {
          "intermediate_size": 16384, "num_hidden_layers": 35, "num_attention_heads": 8, "num_key_value_heads": 2,
          "head_dim": 256, "max_position_embeddings": 32768, "rms_norm_eps": 1e-6, "sliding_window": 512,
          "hidden_size_per_layer_input": 256, "num_kv_shared_layers": 15, "final_logit_softcapping": 30.0})"},
+    {"lfm3", "lfm3",
+     R"({"rope_parameters": {"full_attention": {"rope_type": "proportional", "rope_theta": 1e6,
+         "partial_rotary_factor": 0.5}, "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}})"},
     {"gemma4_text", "gemma4_text",
      GEMMA4
      R"("max_position_embeddings": 131072, "sliding_window": 512, "hidden_size_per_layer_input": 256})"},
@@ -175,7 +178,7 @@ nlohmann::json text_part(nlohmann::json config) {
         text.erase(beside);
     const nlohmann::json fields = nlohmann::json::parse(part->fields);
     for (const auto& [name, value] : fields.items())
-        if (!text.contains(name)) text[name] = value;
+        if (!text.contains(name) || (text[name].is_null() && value.is_object())) text[name] = value;
     return text;
 }
 
