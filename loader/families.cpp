@@ -56,6 +56,8 @@ constexpr ActivationName activation_names[] = {
 
 Activation read_activation(const Family& family, const Settings& settings) {
     const char* field = settings.name_of(Field::activation);
+    const bool newer = family.activation == Activation::gelu_tanh && settings.has("hidden_activation");
+    if (!newer) settings.expect_one(Field::activation);  // Gemma's files have an older name as well
     const std::string name = settings.text(field);
     if (name.empty()) return family.activation;
     if (family.gelu_is_tanh && name == "gelu") return Activation::gelu_tanh;
@@ -71,11 +73,15 @@ Norm read_norm(const Family& family, const Settings& settings) {
         return norm;
     }
     const char* field = settings.name_of(Field::epsilon);
+    constexpr const char* names[] = {"layernorm_epsilon", "layer_norm_epsilon", "layer_norm_eps",
+                                     "norm_epsilon", "norm_eps"};
     if (family.norm == NormKind::layer)  // an rms_norm_eps beside these is nobody's
-        for (const char* own :
-             {"layernorm_epsilon", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon", "norm_eps"})
+        for (const char* own : names)
             if (settings.has(own)) field = own;
-    norm.epsilon = static_cast<float>(settings.positive(field));
+    const double epsilon = settings.positive(field);
+    for (const char* other : names)  // of which each class reads its own
+        if (settings.positive(other, epsilon) != epsilon) settings.wrong(other, cat("the number of ", field));
+    norm.epsilon = static_cast<float>(epsilon);
     return norm;
 }
 
@@ -157,6 +163,7 @@ const Family& find_family(std::span<const Family> families, const std::string& n
 Architecture describe(const Family& family, const Settings& settings) {
     Architecture architecture;
     architecture.family = family.name;
+    for (const Field field : {Field::hidden, Field::layers, Field::heads}) settings.expect_one(field);
     architecture.hidden = settings.size(Field::hidden, most_size);
     architecture.norm = read_norm(family, settings);
     architecture.placement = family.placement;

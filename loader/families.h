@@ -87,6 +87,7 @@ struct Family {
            local_rope_base = 0;          // where the file names none; local > 0: windowed layers differ
     const char* rope_parameters = "{}";  // JSON, where the file has none
     double rotary = 1;                   // share of a head that rotates, where the file names none
+    bool rotates_part = false;           // if the file says so; so do those of another share than 1
     bool rotates_whole = false;          // whatever rope.dimension_count says (GGUF)
     double full_rotary = 1;              // share of it that does in layers without a window (GGUF)
     enum class FullLayers : uint8_t {

@@ -203,6 +203,9 @@ std::vector<bool> rotating_layers(const Settings& settings, uint32_t every, size
     if (!settings.has(name)) name = "no_rope_layers";  // 1: rotates, despite the name
     const std::vector<double> listed = settings.numbers(name);
     check_length(settings, name, listed.size(), layers, "numbers");
+    if (every == 0 && settings.format() == Settings::Format::hugging_face &&
+        std::ranges::find(listed, 0.0) != listed.end())
+        settings.wrong(name, "1 in every place, as its class has no others");
     if (every != 0) every = settings.size("no_rope_layer_interval", most_layers, every);
     std::vector<bool> rotating;
     for (size_t i = 0; i < layers; ++i)

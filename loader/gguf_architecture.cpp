@@ -55,6 +55,9 @@ void read_scaling(const Settings& keys, RopeSettings& rope) {
         rope.beta_slow = keys.positive("rope.scaling.yarn_beta_slow", rope.beta_slow);
     } else if (type == "longrope") {
         keys.understood("rope.scaling.factor");
+    } else if (type == "none" && keys.has("rope.scaling.type")) {
+        for (const char* of_others : {"rope.scaling.factor", "rope.scaling.original_context_length"})
+            keys.understood(of_others);
     } else if (type != "none") {
         fail(Status::unsupported, keys.where(), keys.full_name("rope.scaling.type"),
              ": expected none, linear, yarn or longrope, got ", type);

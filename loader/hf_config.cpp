@@ -34,7 +34,11 @@ RopeScaling read_scaling(const Settings& rope, const Settings& config) {
 
 /// Leading elements of a head that rotate.
 uint32_t read_width(const Family& family, const Settings& rope, const Settings& config, uint32_t head_dim) {
-    if (config.has("rotary_dim")) return config.size("rotary_dim", head_dim);
+    const bool own = family.rotary != 1 || family.rotates_part;
+    if (config.has("rotary_dim")) {
+        if (!own) config.size("rotary_dim", head_dim, {}, head_dim);
+        return config.size("rotary_dim", head_dim);
+    }
     if (config.has("qk_rope_head_dim")) {
         const uint32_t width = config.size("qk_rope_head_dim", 1 << 12);
         const double whole = double(width) + config.size("qk_nope_head_dim", 1 << 12);
@@ -47,6 +51,9 @@ uint32_t read_width(const Family& family, const Settings& rope, const Settings& 
     for (const char* name : {"rotary_pct", "partial_rotary_factor"}) share = config.positive(name, share);
     share = rope.positive("partial_rotary_factor", share);
     if (share > 1) rope.wrong("partial_rotary_factor", "at most 1");
+    if (share != 1 && !own && rope.text("rope_type", rope.text("type")) != "proportional")
+        (rope.has("partial_rotary_factor") ? rope : config)
+            .wrong("partial_rotary_factor", "1, as its class rotates whole heads");
     return static_cast<uint32_t>(head_dim * share);
 }
 
@@ -57,6 +64,7 @@ RopeSettings read_rope(const Family& family, const Settings& rope, const Setting
     settings.scaling = read_scaling(rope, config);
     const bool swap = config.flag("rope_interleave",
                                   config.flag("rope_interleaved", family.pairs == RopePairs::interleaved));
+    if (swap && family.pairs == RopePairs::halves) config.wrong("rope_interleave", "none, or false");
     settings.pairs = swap ? RopePairs::interleaved : RopePairs::halves;
     settings.width = read_width(family, rope, config, head_dim);
     if (settings.scaling == RopeScaling::proportional) {

@@ -241,6 +241,7 @@ std::span<const Family> llama_families() {
          .feed_forward_bias = mlp_bias},
         {.name = "phi3",
          .tensors = {hf::fused_qkv, hf::fused_gate_up, hf::frame, hf::attention},
+         .rotates_part = true,
          .window = {Layers::all}},
         {.name = "hunyuan_v1_dense",
          .tensors = {hf::frame, hf::attention, hf::gated, hf::hunyuan_qk_norms},
@@ -414,6 +415,11 @@ void expect_flag(const Settings& settings, const char* name, bool expected, bool
     if (settings.flag(name, otherwise) != expected)
         fail(Status::unsupported, settings.where(), settings.full_name(name), ": expected ",
              expected ? "true" : "false", ", got ", expected ? "false" : "true");
+}
+
+void expect_activation(const Reading& r, Activation activation) {
+    if (r.architecture.layers.front().feed_forward.activation != activation)
+        r.settings.wrong(r.settings.name_of(Field::activation), "none, as its class has one of its own");
 }
 
 void expect_text(const Settings& settings, const char* name, const char* expected) {

@@ -26,6 +26,8 @@ std::span<const Family> own_families();  // the fixtures' own references
 /// Errors: unsupported, where a field has not the one value that this build computes.
 void expect_flag(const Settings& settings, const char* name, bool expected, bool otherwise);
 void expect_text(const Settings& settings, const char* name, const char* expected);
+/// Errors: bad_file, where the file names another, which its class does not read.
+void expect_activation(const Reading& reading, Activation activation);
 /// Errors: bad_file, where the file does not list what each layer is.
 void expect_layer_types(const Settings& settings);
 /// That alone: classes that choose the layers with a window as no rule here does.

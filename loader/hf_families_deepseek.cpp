@@ -80,10 +80,17 @@ void adjust_deepseek(Reading& r, const DeepSeekDefaults& defaults) {
     read_deepseek_experts(r, defaults);
 }
 
+void check_groups(const Reading& r) {
+    for (const Layer& layer : r.architecture.layers) {
+        const Routing& routing = layer.feed_forward.routing;
+        if (uint64_t{routing.used} * routing.groups > uint64_t{routing.experts} * routing.groups_used)
+            r.settings.wrong("num_experts_per_tok", "no more than the chosen groups hold");
+    }
+}
+
 void finish_deepseek(Reading& r, const DeepSeekDefaults& defaults) {
+    check_groups(r);
     const Routing& routing = r.architecture.layers.back().feed_forward.routing;
-    if (uint64_t{routing.used} * routing.groups > uint64_t{routing.experts} * routing.groups_used)
-        r.settings.wrong("num_experts_per_tok", "no more than the chosen groups hold");
     const uint32_t size = r.settings.size(Field::feed_forward, most_size, routing.size),
                    dense = r.settings.size("first_k_dense_replace", most_layers, defaults.dense, 0);
     if (!r.settings.has("mlp_layer_types")) make_first_dense(r.architecture, dense, size);
@@ -358,6 +365,12 @@ void adjust_mimo(Reading& r) {
             s.is_null("attention_value_scale") ? 1 : s.number("attention_value_scale", 0.707);
     }
     read_deepseek_experts(r, mimo);
+    check_groups(r);
+    for (const char* type : {"full_attention", "sliding_attention"}) {  // all rotates where these do not say
+        const Settings rope = s.section("rope_parameters").section(type);
+        if (s.has("rope_parameters") && !rope.has("partial_rotary_factor"))
+            rope.wrong("partial_rotary_factor", "a share of a head");
+    }
     set_value_dim(s, "v_head_dim", s.size("v_head_dim", 1 << 12, 128), a);
     for (const auto& [name, same] : {std::pair{"swa_head_dim", "head_dim"},
                                      {"swa_v_head_dim", "v_head_dim"},
@@ -377,6 +390,7 @@ void adjust_minimax(Reading& r) {
     expect_text(r.settings, "qk_norm_type", "per_layer");
     expect_flag(r.settings, "use_qk_norm", true, true);
     expect_flag(r.settings, "use_routing_bias", true, true);
+    expect_flag(r.settings, "norm_topk_prob", true, true);
     for (const double full : r.settings.numbers("attn_type_list"))
         if (full != 1) r.settings.wrong("attn_type_list", "attention in all layers");
     for (const char* ignored :
@@ -452,6 +466,7 @@ std::span<const Family> deepseek_families() {
          .qkv_bias = attention_bias,
          .qk_norm = QkNorm::Group::head,
          .rope_base = 8e6,
+         .rotates_part = true,
          .routing = &deepseek_v3_experts,
          .adjust = adjust_sarvam},
         {.name = "deepseek",
@@ -472,6 +487,7 @@ std::span<const Family> deepseek_families() {
          .qkv_bias = by_flag("use_qkv_bias", false),
          .o_bias = by_flag("use_bias", false),
          .qk_norm = QkNorm::Group::head,
+         .rotates_part = true,
          .routing = &deepseek_v3_experts,
          .adjust = adjust_bailing},
         {.name = "hy_v3",
@@ -508,6 +524,7 @@ std::span<const Family> deepseek_families() {
          .tensors = {hf::shared_experts, hf::experts, hf::frame, hf::attention},
          .qkv_bias = attention_bias,
          .rope_base = 1e6,
+         .rotates_part = true,
          .routing = &deepseek_v3_experts,
          .adjust = adjust_like_deepseek<solar_open>},
         {.name = "exaone_moe",
@@ -544,6 +561,7 @@ std::span<const Family> deepseek_families() {
          .tensors = {hf::minimax, hf::mixtral, hf::experts, hf::frame, hf::attention, hf::qk_norms},
          .qk_norm = QkNorm::Group::projection,
          .rope_base = 5e6,
+         .rotates_part = true,
          .routing = &deepseek_v3_experts,
          .adjust = adjust_minimax},
     };

@@ -203,8 +203,10 @@ void adjust_ernie_moe(Reading& r) {
         routing.shared_size = columns_of(s, "moe_num_shared_experts", shared, routing.size);
         if ((i + 1) % step != 0 || i < start || i > end) make_dense(layer, dense);
     }
-    for (const char* ignored : {"moe_capacity", "moe_gate", "moe_norm_min", "moe_use_aux_free"})
-        s.understood(ignored);
+    expect_flag(s, "norm_topk_prob", true, true);
+    constexpr double none = 1e-9;  // below which no sum of chosen scores lies
+    if (s.positive("moe_norm_min", 1e-12) > none) s.wrong("moe_norm_min", "1e-12");
+    for (const char* ignored : {"moe_capacity", "moe_gate", "moe_use_aux_free"}) s.understood(ignored);
 }
 
 /// Layers may have heads of their own number; the first alone has no experts, where the file does not say.
@@ -432,6 +434,7 @@ std::span<const Family> expert_families() {
          .qk_norm = QkNorm::Group::head,
          .rope_base = 5e5,
          .local_rope_base = 1e4,
+         .rotates_part = true,
          .window = {.layers = WindowRule::Layers::all, .otherwise = 1024},
          .routing = &renormalised_experts,
          .adjust = adjust_listed_layers},
@@ -442,6 +445,7 @@ std::span<const Family> expert_families() {
          .qk_norm = QkNorm::Group::head,
          .rope_base = 5e5,
          .local_rope_base = 1e4,
+         .rotates_part = true,
          .window = {.layers = Layers::all, .otherwise = 512},
          .routing = &laguna_experts,
          .adjust = adjust_laguna},
@@ -465,6 +469,7 @@ std::span<const Family> expert_families() {
          .tensors = {step_rows, hf::frame_plus_one, hf::frame, hf::attention, hf::gated},
          .qk_norm = QkNorm::Group::head,
          .local_rope_base = 1e4,
+         .rotates_part = true,
          .window = {Layers::all},
          .routing = &step_experts,
          .adjust = adjust_step},

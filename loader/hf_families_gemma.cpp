@@ -1,6 +1,5 @@
 // Gemma's line: one row per family. What they compute: the papers, and transformers' modeling files of the
 // same names.
-#include "family_attention.h"
 #include "family_parts.h"
 #include "hf_families.h"
 
@@ -92,9 +91,6 @@ void adjust_gemma4(Reading& r) {
     Architecture& a = r.architecture;
     expect_text(s, "use_bidirectional_attention", "vision");  // which texts do not see
     if (a.layers.back().attention.window != 0) s.wrong("layer_types", "full_attention at the end");
-    for (const Rope& rope : a.ropes)
-        if (rope.width != head_dim_of(a, &rope != &a.ropes.front()))
-            s.wrong("rope_parameters", "the rope_type proportional where a part of a head rotates");
     a.logit_soft_cap = s.number("final_logit_softcapping", 0);
     a.per_layer = s.size("hidden_size_per_layer_input", 1 << 16, 0, 0);
     if (s.size("vocab_size_per_layer_input", most_size, a.vocab, 0) != a.vocab && a.per_layer != 0)

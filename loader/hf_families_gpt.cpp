@@ -68,6 +68,7 @@ void adjust_imagegpt(Reading& r) {
 /// Scores are not scaled. Types of layers: attention_layers, or attention_types as [[names, times], ...].
 void adjust_gpt_neo(Reading& r) {
     set_scale(r.architecture, 1);
+    r.settings.refuse(std::array{"layer_types"});
     const nlohmann::json* types = r.settings.find("attention_types");
     if (r.settings.has("attention_layers")) return;
     std::vector<bool> local;
@@ -106,7 +107,8 @@ void adjust_opt(Reading& r) {
 void adjust_bloom(Reading& r) {
     if (r.settings.flag("apply_residual_connection_post_layernorm", false))
         r.architecture.placement = NormPlacement::normed;
-    r.settings.understood("slow_but_exact");  // how the published weights were computed on several devices
+    expect_flag(r.settings, "slow_but_exact", false, false);  // leaves out biases where it does anything
+    expect_activation(r, Activation::gelu_tanh);
     use_alibi(r);
 }
 
@@ -151,6 +153,7 @@ void adjust_mpt(Reading& r) {
         its.scale = static_cast<float>(attention.positive("softmax_scale", double{its.scale}));
     }
     attention.refuse_unknown(is_harmless_field);
+    expect_activation(r, Activation::gelu);
     use_alibi(r);
 }
 
@@ -210,6 +213,7 @@ Family gptj(const char* name, std::span<const TensorRow> own = {}, Adjust adjust
             .norm_bias = true,
             .placement = NormPlacement::parallel,
             .pairs = RopePairs::interleaved,
+            .rotates_part = true,
             .activation = Activation::gelu_tanh,
             .gated = false,
             .feed_forward_factor = 4,

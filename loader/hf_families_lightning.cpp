@@ -85,6 +85,7 @@ Family minimax(const char* name, Adjust adjust, double rope_base) {
             .tensors = {lightning_rows, hf::mixtral, hf::experts, hf::frame, hf::attention},
             .placement = NormPlacement::normed,
             .rope_base = rope_base,
+            .rotates_part = true,
             .window = {WindowRule::Layers::all},
             .routing = &minimax_experts,
             .recurrence = RecurrenceKind::lightning,

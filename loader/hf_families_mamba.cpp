@@ -150,6 +150,7 @@ void adjust_jamba(Reading& r) {
     expect_text(s, "hidden_act", "silu");
     expect_flag(s, "mamba_proj_bias", false, false);
     expect_flag(s, "mamba_inner_layernorms", true, true);
+    expect_flag(s, "norm_topk_prob", false, false);
     for (const char* other :
          {"num_logits_to_keep", "use_mamba_kernels", "use_mambapy", "use_associative_scan"})
         s.understood(other);

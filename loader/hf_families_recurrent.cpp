@@ -159,6 +159,7 @@ constexpr StateSpaceFields mamba_fields{.taps = "mamba_d_conv",
 void adjust_lfm2(Reading& r) {
     const Settings& s = r.settings;
     expect_flag(s, "conv_bias", false, false);
+    expect_activation(r, Activation::silu);
     expect_flag(s, "block_use_swiglu", true, true);
     expect_flag(s, "use_pos_enc", true, true);
     for (const char* width : {"block_dim", "conv_dim", "conv_dim_out"})
@@ -186,6 +187,7 @@ void adjust_lfm2(Reading& r) {
 void adjust_lfm2_moe(Reading& r) {
     const Settings& s = r.settings;
     expect_flag(s, "conv_bias", false, false);
+    expect_activation(r, Activation::silu);
     s.understood("tie_embedding");
     expect_layer_types(s);
     use_recurrence(r.architecture, recurrent_layers(s, r.architecture.layers.size()),
@@ -204,6 +206,7 @@ void adjust_lfm3(Reading& r) {
     const Settings& s = r.settings;
     Architecture& a = r.architecture;
     expect_flag(s, "conv_bias", false, false);
+    expect_activation(r, Activation::silu);
     expect_layer_types(s);
     if (!s.flag("use_sandwich_norm", true)) a.placement = NormPlacement::pre;
     for (Layer& layer : a.layers)
@@ -292,10 +295,10 @@ void adjust_granite_hybrid(Reading& r) {
     const Settings& s = r.settings;
     if (s.text("position_embedding_type") != "rope") r.architecture.ropes.clear();
     for (const char* other : {"normalization_function", "num_experts_per_tok"}) s.understood(other);
+    if (!s.has(Field::experts)) s.wrong(s.name_of(Field::experts), "how many, or 0");
     const Recurrence mamba = read_mamba(r);
     const uint32_t shared = s.size("shared_intermediate_size", most_size, 1024);
     for (Layer& layer : r.architecture.layers) {
-    if (!s.has(Field::experts)) s.wrong(s.name_of(Field::experts), "how many, or 0");
         Routing& routing = layer.feed_forward.routing;
         (routing.experts ? routing.shared_size : layer.feed_forward.size) = shared;
     }
@@ -307,11 +310,11 @@ void adjust_granite_hybrid(Reading& r) {
 void adjust_bamba(Reading& r) {
     const Settings& s = r.settings;
     for (const char* other : {"num_logits_to_keep", "z_loss_coefficient"}) s.understood(other);
+    const uint32_t width = r.architecture.ropes.front().width;
+    if (s.size("attn_rotary_emb", most_size, width) != width) s.wrong("attn_rotary_emb", cat(width));
     use_recurrence(r.architecture, recurrent_layers(s, r.architecture.layers.size(), "attn_layer_indices"),
                    read_mamba(r));
 }
-    const uint32_t width = r.architecture.ropes.front().width;
-    if (s.size("attn_rotary_emb", most_size, width) != width) s.wrong("attn_rotary_emb", cat(width));
 
 /// Numbers of a list, all 1 where there is none.
 std::vector<float> multipliers(const Settings& s, const char* name, size_t count) {
@@ -460,7 +463,11 @@ std::span<const Family> recurrent_families() {
          .rotary = 0.25,
          .routing = &renormalised_shared_experts,
          .recurrence = RecurrenceKind::delta,
-         .adjust = adjust_delta},
+         .adjust =
+             [](Reading& r) {
+                 expect_flag(r.settings, "norm_topk_prob", true, true);
+                 adjust_delta(r);
+             }},
         {.name = "olmo_hybrid",
          .tensors = {olmo_hybrid_rows, hf::olmo2, hf::frame, hf::attention, hf::gated, hf::qk_norms},
          .qkv_bias = attention_bias,

@@ -135,6 +135,14 @@ uint32_t Settings::size(std::string_view name, uint64_t most, std::optional<uint
     return static_cast<uint32_t>(chosen);
 }
 
+void Settings::expect_one(Field field) const {
+    if (format_ == Format::gguf) return;
+    const char* chosen = name_of(field);
+    for (const char* name : field_names[static_cast<size_t>(field)].hugging_face)
+        if (name != nullptr && has(name) && *find(name) != *find(chosen))
+            wrong(name, cat("the value of ", chosen));
+}
+
 std::vector<uint32_t> Settings::sizes(Field field, size_t count, uint64_t most) const {
     const char* name = name_of(field);
     const nlohmann::json* value = find(name);

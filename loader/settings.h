@@ -60,6 +60,9 @@ class Settings {
     uint32_t size(Field field, uint64_t most, std::optional<uint64_t> fallback = {}) const {
         return size(name_of(field), most, fallback);
     }
+    /// Errors: bad_file, where the file has the field twice by unlike names and with unlike values, of which
+    /// each class reads its own.
+    void expect_one(Field field) const;
     /// Integers to `most` where the file has a list that is not of equal ones, one for each of `count`
     /// layers; else empty. 0: the layer has none.
     std::vector<uint32_t> sizes(Field field, size_t count, uint64_t most) const;

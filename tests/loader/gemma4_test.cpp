@@ -105,7 +105,8 @@ TEST_CASE("what no Gemma 4 of texts is says which field") {
          [](HfFolder& folder) {
              folder.config["rope_parameters"]["sliding_attention"]["partial_rotary_factor"] = 0.5;
          },
-         "rope_parameters: expected the rope_type proportional where a part of a head rotates"},
+         "rope_parameters.sliding_attention.partial_rotary_factor: expected 1, as its class rotates whole "
+         "heads"},
         {"a table of other tokens", set("vocab_size_per_layer_input", 60),
          "vocab_size_per_layer_input: expected 64, as vocab_size, got 60"},
         {"no layer to share with", set("num_kv_shared_layers", 5),

@@ -95,6 +95,12 @@ TEST_CASE("a damaged field is named") {
         {"unknown scaling", set("llama.rope.scaling.type", "spiral"),
          "rope.scaling.type: expected none, linear, yarn or longrope, got spiral"},
         {"linear without factor", set("llama.rope.scaling.type", "linear"), "rope.scaling.factor is missing"},
+        {"a factor of no scaling",
+         [](GgufFile& file) {
+             file.metadata["llama.rope.scaling.type"] = "none";
+             file.metadata["llama.rope.scaling.factor"] = 1.0f;
+         },
+         ""},
         {"experts", set("llama.expert_count", 8u), "llama.expert_used_count is missing"},
         {"no experts", set("llama.expert_count", 0u), ""},
         {"unknown key", set("llama.attention.colour", "blue"),

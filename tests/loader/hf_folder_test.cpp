@@ -111,8 +111,20 @@ TEST_CASE("a folder that lies is refused, and says where") {
         {"scaling without factor", scaling({{"type", "linear"}}), "rope_scaling.factor is missing"},
         {"scaling with more", scaling({{"type", "linear"}, {"factor", 2.0}, {"twist", 1}}),
          "rope_scaling.twist: this build does not know it"},
-        {"rotary width", [](HfFolder& folder) { folder.config["partial_rotary_factor"] = 0.75; },
+        {"rotary width",
+         [](HfFolder& folder) {
+             folder.config["model_type"] = "phi3";
+             folder.config["partial_rotary_factor"] = 0.75;
+         },
          "rotary width: expected an even number above 0, got 3"},
+        {"a share that turns", set("partial_rotary_factor", 0.5),
+         "partial_rotary_factor: expected 1, as its class rotates whole heads, got 0.5"},
+        {"a width that turns", set("rotary_dim", 2), "rotary_dim: expected 4 to 4, got 2"},
+        {"pairs that turn", set("rope_interleave", true), "rope_interleave: expected none, or false"},
+        {"layers that do not turn", set("no_rope_layers", {0}), "no_rope_layers: expected 1 in every place"},
+        {"two activations", set("hidden_activation", "relu"),
+         "hidden_act: expected the value of hidden_activation"},
+        {"two depths", set("n_layer", 2), "n_layer: expected the value of num_hidden_layers, got 2"},
         {"divisors of another width",
          scaling({{"type", "longrope"}, {"long_factor", {1.0}}, {"short_factor", {1.0, 1.0}}}),
          "rotary factors: expected 2 numbers, got 1"},
@@ -236,10 +248,33 @@ TEST_CASE("factors and limits that no float holds, and what else is not computed
         {"kimi_linear", R"({"hidden_act": "gelu"})", "hidden_act: expected silu, got gelu"},
         {"bailing_hybrid", R"({"hidden_act": "gelu"})", "hidden_act: expected silu, got gelu"},
         {"codegen", R"({"rotary_dim": null})", "rotary_dim: expected how many elements"},
+        {"ministral3", R"({"sliding_window": 7, "layer_types": ["sliding_attention", "full_attention"]})",
+         "layer_types: expected one type, that of sliding_window"},
+        {"ernie4_5_moe", R"({"norm_topk_prob": false})", "norm_topk_prob: expected true, got false"},
+        {"jamba", R"({"norm_topk_prob": true})", "norm_topk_prob: expected false, got true"},
+        {"lfm2_moe", R"({"hidden_act": "gelu"})",
+         "hidden_act: expected none, as its class has one of its own"},
+        {"granitemoehybrid-experts", R"({"num_local_experts": null})",
+         "num_experts: expected how many, or 0"},
+        {"mimo_v2_flash", R"({"n_group": 6, "num_experts_per_tok": 2})",
+         "num_experts_per_tok: expected no more than the chosen groups hold"},
+        {"mimo_v2_flash-as-published",
+         R"({"rope_parameters": {"full_attention": {"partial_rotary_factor": null}}})",
+         "rope_parameters.full_attention.partial_rotary_factor: expected a share of a head"},
+        {"lfm3", R"({"is_causal": false})", "is_causal: expected true where layers have a window"},
+        {"ernie4_5_moe", R"({"moe_norm_min": 0.5})", "moe_norm_min: expected 1e-12"},
+        {"bamba", R"({"attn_rotary_emb": 4})", "attn_rotary_emb: expected 8"},
+        {"nemotron_h", R"({"norm_eps": 0.5})", "layer_norm_epsilon: expected the number of norm_eps"},
+        {"modernbert-decoder", R"({"layer_norm_eps": 0.5})",
+         "layer_norm_eps: expected the number of norm_eps"},
+        {"",
+         R"({"model_type": "gpt_neo", "layer_norm_epsilon": 1e-5, "layer_types": ["local"], "window_size": 4,
+             "attention_types": [[["local"], 1]]})",
+         "layer_types: this build cannot honour it"},
     };
     for (const Case& c : cases) {
         CAPTURE(c.patch);
-        HfFolder folder = made_model(c.model).folder;
+        HfFolder folder = *c.model ? made_model(c.model).folder : tiny_hf_llama();
         folder.config.update(nlohmann::json::parse(c.patch), true);
         const std::string error = refusal_of(folder);
         CHECK_MESSAGE(error.find(c.refusal) != error.npos, error);
@@ -284,6 +319,41 @@ TEST_CASE("windows and rotations that a config leaves out are those of its class
         if (c.model == std::string_view("mistral"))
             CHECK(open_model(TemporaryFolder(folder).path()).architecture.layers[0].attention.window == 0);
     }
+}
+
+TEST_CASE("what a config leaves out is what its class has, and what its class ignores counts nowhere") {
+    struct Case {
+        const char *model, *patch, *same;  // null: it is left out
+    };
+    const Case cases[] = {
+        {"ministral3", R"({"rope_parameters": null, "rope_theta": 300})",
+         R"({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e6, "factor": 16, "beta_fast": 32,
+             "beta_slow": 1, "mscale": 1, "mscale_all_dim": 1, "llama_4_scaling_beta": 0.1,
+             "original_max_position_embeddings": 16384}})"},
+        {"lfm3", R"({"rope_parameters": null, "rope_theta": 300})",
+         R"({"rope_parameters": {"full_attention": {"rope_type": "proportional", "rope_theta": 1e6,
+             "partial_rotary_factor": 0.5}, "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}})"},
+        {"cohere2_moe-sum", R"({"layer_norm_eps": 0.5})", "{}"},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.patch);
+        HfFolder folder = made_model(c.model).folder;
+        const Architecture as_made = open_model(TemporaryFolder(folder).path()).architecture;
+        folder.config.merge_patch(nlohmann::json::parse(c.patch));
+        const Architecture patched = open_model(TemporaryFolder(folder).path()).architecture;
+        folder.config.merge_patch(nlohmann::json::parse(c.same));
+        CHECK(patched == open_model(TemporaryFolder(folder).path()).architecture);
+        CHECK((patched.ropes == as_made.ropes) == (c.same == std::string_view("{}")));
+        CHECK(patched.norm == as_made.norm);
+    }
+}
+
+TEST_CASE("a decoder whose config says is_causal false sees both sides, as one that embeds") {
+    HfFolder folder = tiny_hf_llama();
+    folder.config["is_causal"] = false;
+    const Model model = open_model(TemporaryFolder(folder).path());
+    CHECK(model.architecture.bidirectional());
+    CHECK(model.pooling == Pooling::mean);
 }
 
 TEST_CASE("a folder's chat template") {
@@ -342,8 +412,6 @@ TEST_CASE("what a config says beside the fixtures' own" * needs_fixtures()) {
          [](const Architecture& a) { return a.head_activation == Activation::gelu; }},
         {"roberta", R"({"pad_token_id": 4})",
          [](const Architecture& a) { return a.rows_before_positions == 5 && a.positions == 187; }},
-        {"modernbert", R"({"layer_norm_eps": 9.0})",
-         [](const Architecture& a) { return a.norm.epsilon < 1; }},
         {"bart", R"({"decoder_attention_heads": 2, "num_beams": 4, "do_sample": false, "min_length": 56})",
          [](const Architecture& a) {
              const Attention &own = a.layers[0].attention, &cross = a.layers[0].cross;
@@ -366,6 +434,10 @@ TEST_CASE("what a config says beside the fixtures' own" * needs_fixtures()) {
          [](const Architecture& a) { return a.embedding_scale == 1 && a.encoder[0].embedding_scale == 1; }},
         {"gpt-oss", R"({"rope_parameters": null, "rope_theta": 1e4})",
          [](const Architecture& a) { return std::abs(a.ropes[0].magnitude - 1.3465735902799727) < 1e-12; }},
+        {"mt5", R"({"feed_forward_proj": null, "dense_act_fn": null, "is_gated_act": true})",
+         [](const Architecture& a) { return a.layers[0].feed_forward.activation == Activation::gelu_tanh; }},
+        {"mt5", R"({"scale_decoder_outputs": true})",
+         [](const Architecture& a) { return a.logit_scale == 1; }},
         {"t5", R"({"tie_word_embeddings": false, "scale_decoder_outputs": null})",
          [](const Architecture& a) { return a.tied_embeddings && a.logit_scale == 1; }},
     };
