@@ -56,8 +56,8 @@ constexpr ActivationName activation_names[] = {
 
 Activation read_activation(const Family& family, const Settings& settings) {
     const char* field = settings.name_of(Field::activation);
-    const bool newer = family.activation == Activation::gelu_tanh && settings.has("hidden_activation");
-    if (!newer) settings.expect_one(Field::activation);  // Gemma's files have an older name as well
+    const bool gemma = family.root_embedding_scale && settings.has("hidden_activation");
+    if (!gemma) settings.expect_one(Field::activation);  // whose files have an older name as well
     const std::string name = settings.text(field);
     if (name.empty()) return family.activation;
     if (family.gelu_is_tanh && name == "gelu") return Activation::gelu_tanh;

@@ -32,13 +32,8 @@ RopeScaling read_scaling(const Settings& rope, const Settings& config) {
          ", got ", name);
 }
 
-/// Leading elements of a head that rotate.
-uint32_t read_width(const Family& family, const Settings& rope, const Settings& config, uint32_t head_dim) {
-    const bool own = family.rotary != 1 || family.rotates_part;
-    if (config.has("rotary_dim")) {
-        if (!own) config.size("rotary_dim", head_dim, {}, head_dim);
-        return config.size("rotary_dim", head_dim);
-    }
+/// Leading elements of a head that rotate, by the share of it that the file names.
+uint32_t read_share(const Family& family, const Settings& rope, const Settings& config, uint32_t head_dim) {
     if (config.has("qk_rope_head_dim")) {
         const uint32_t width = config.size("qk_rope_head_dim", 1 << 12);
         const double whole = double(width) + config.size("qk_nope_head_dim", 1 << 12);
@@ -51,10 +46,20 @@ uint32_t read_width(const Family& family, const Settings& rope, const Settings& 
     for (const char* name : {"rotary_pct", "partial_rotary_factor"}) share = config.positive(name, share);
     share = rope.positive("partial_rotary_factor", share);
     if (share > 1) rope.wrong("partial_rotary_factor", "at most 1");
-    if (share != 1 && !own && rope.text("rope_type", rope.text("type")) != "proportional")
+    if (share != 1 && family.rotary == 1 && !family.rotates_part &&
+        rope.text("rope_type", rope.text("type")) != "proportional")
         (rope.has("partial_rotary_factor") ? rope : config)
             .wrong("partial_rotary_factor", "1, as its class rotates whole heads");
     return static_cast<uint32_t>(head_dim * share);
+}
+
+/// The same, or a number of elements.
+uint32_t read_width(const Family& family, const Settings& rope, const Settings& config, uint32_t head_dim) {
+    const uint32_t width = read_share(family, rope, config, head_dim);
+    const char* name = "rotary_dim";
+    const uint32_t said = config.size(name, head_dim, width, 0);
+    if (said != width && !family.rotates_part) config.wrong(name, cat(width));
+    return said;
 }
 
 /// `rope`: the newer rope_parameters or the older rope_scaling.

@@ -89,7 +89,18 @@ void adjust_gpt_neo(Reading& r) {
         if (!local[i]) r.architecture.layers[i].attention.window = 0;
 }
 
+/// Rotations are told by fields of its own, or by rope_parameters; newer files repeat them by common names.
 void adjust_gpt_neox(Reading& r) {
+    const Settings& s = r.settings;
+    struct Twice {
+        const char *name, *own;
+        double otherwise;
+    };
+    for (const Twice& each :
+         {Twice{"rope_theta", "rotary_emb_base", 10000}, Twice{"partial_rotary_factor", "rotary_pct", 0.25}})
+        if (const double said = s.positive(each.own, each.otherwise);
+            !s.has("rope_parameters") && s.positive(each.name, said) != said)
+            s.wrong(each.name, cat("the number of ", each.own, ", ", said));
     if (!r.settings.flag("use_parallel_residual", true)) r.architecture.placement = NormPlacement::pre;
 }
 

@@ -311,6 +311,8 @@ void adjust_bamba(Reading& r) {
     const Settings& s = r.settings;
     for (const char* other : {"num_logits_to_keep", "z_loss_coefficient"}) s.understood(other);
     const uint32_t width = r.architecture.ropes.front().width;
+    if (s.positive("partial_rotary_factor", 0.5) != 0.5)
+        s.wrong("partial_rotary_factor", "0.5, as its class");
     if (s.size("attn_rotary_emb", most_size, width) != width) s.wrong("attn_rotary_emb", cat(width));
     use_recurrence(r.architecture, recurrent_layers(s, r.architecture.layers.size(), "attn_layer_indices"),
                    read_mamba(r));
