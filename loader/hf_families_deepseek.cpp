@@ -212,6 +212,7 @@ void adjust_hy_v3(Reading& r) {
     for (const char* other : {"enable_moe_fp32_combine", "moe_router_enable_expert_bias",
                               "enable_attention_fp32_softmax", "enable_lm_head_fp32"})
         s.understood(other);
+    s.size("num_shared_experts", 1 << 10, 1);  // of 0 its class makes one as wide as a dense layer
     adjust_like_deepseek<hy_v3>(r);
     for (Layer& layer : r.architecture.layers)
         if (Routing& routing = layer.feed_forward.routing; routing.experts != 0)
@@ -440,6 +441,7 @@ std::span<const Family> deepseek_families() {
          .adjust = adjust_deepseek_v3<sarvam>},
         {.name = "kimi_linear",
          .tensors = {hf::kimi_linear, hf::mixtral, hf::deepseek, hf::frame, hf::attention, hf::gated},
+         .o_bias = attention_bias,
          .rope = false,
          .routing = &deepseek_v3_experts,
          .recurrence = RecurrenceKind::delta,

@@ -309,6 +309,7 @@ void adjust_step(Reading& r) {
     const Settings& s = r.settings;
     Architecture& a = r.architecture;
     expect_layer_types(s);
+    expect_activation(r, Activation::silu);
     for (const char* name :
          {"use_moe", "norm_expert_weight", "use_moe_router_bias", "use_head_wise_attn_gate", "zero_centered"})
         expect_flag(s, name, true, true);
