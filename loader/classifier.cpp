@@ -65,7 +65,12 @@ std::optional<Ranking> take_classifier(const Family& family, const Settings& con
     const bool sees_all = architecture.bidirectional();
     if (sees_all && family.classifier == nullptr) return {};
     const ClassifierForm& form = family.classifier != nullptr ? *family.classifier : decoder_form;
-    if (catalog.find(cat(form.labels, ".weight")) == nullptr || !architecture.encoder.empty()) return {};
+    const auto has = [&](const char* layer) { return catalog.find(cat(layer, ".weight")) != nullptr; };
+    if (!has(form.labels) || !architecture.encoder.empty()) return {};
+    // Classifiers of tokens name theirs alike.
+    const std::vector<std::string> classes = config.texts("architectures");
+    const auto of_tokens = [](std::string_view name) { return name.ends_with("ForTokenClassification"); };
+    if ((form.dense != nullptr && !has(form.dense)) || std::ranges::any_of(classes, of_tokens)) return {};
     Ranking ranking{.pooling = sees_all ? Pooling::first : Pooling::last};
     if (form.pooling != nullptr) {
         const std::string name = config.text(form.pooling, "cls");

@@ -179,6 +179,13 @@ TEST_CASE("what cannot be ranked is refused") {
          "art", "expected a classifier of 1 label, got 3"},
         {"cross-encoder", [](HfFolder& folder) { folder.tensors.erase("classifier.weight"); }, "art",
          "expected a model made for ranking"},
+        {"cross-encoder", [](HfFolder& folder) { folder.tensors.erase("bert.pooler.dense.weight"); }, "art",
+         "expected a model made for ranking"},
+        {"cross-encoder",
+         [](HfFolder& folder) {
+             folder.config["architectures"] = {"BertModel", "BertForTokenClassification"};
+         },
+         "art", "expected a model made for ranking"},
     };
     for (const Case& c : cases) {
         CAPTURE(c.expected);
