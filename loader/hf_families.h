@@ -59,8 +59,8 @@ extern const std::span<const TensorRow> frame, frame_plus_one, attention, qk_nor
     stablelm_qk_norms, fused_qkv, gated, fused_gate_up, starcoder2, phi, glm4, gemma2, gemma3n, gemma4, olmo2,
     mixtral, kimi_linear, llama4, afmoe, hy_v3, sarvam, bailing_hybrid, experts, granite_shared, granite_moe,
     hyperclovax, minimax, ernie_moe, hunyuan_moe, shared_experts, deepseek, indexer, gpt_oss, sinks, bitnet,
-    apertus, exaone, bert_head, gpt2, gpt_bigcode, gpt1, gpt_neo, gptj, bloom_like, gpt_neox, persimmon, opt,
-    mpt, mamba2;
+    apertus, exaone, bert_head, roberta_head, gpt2, gpt_bigcode, gpt1, gpt_neo, gptj, bloom_like, gpt_neox,
+    persimmon, opt, mpt, mamba2;
 }  // namespace hf
 
 }  // namespace scoria

@@ -434,7 +434,7 @@ Family roformer_like(Family family) {
 
 }  // namespace
 
-const std::span<const TensorRow> hf::bert_head = bert_head_rows;
+const std::span<const TensorRow> hf::bert_head = bert_head_rows, hf::roberta_head = lm_head_rows;
 
 void make_encoder(Reading& r, const char* head, bool head_bias) {
     Architecture& architecture = r.architecture;

@@ -28,6 +28,40 @@ constexpr TensorRow neobert_rows[] = {
 };
 #undef LAYER
 
+#define LAYER "gte.encoder.layer.#."
+constexpr TensorRow gte_rows[] = {
+    {Role::token_embedding, "gte.embeddings.word_embeddings.weight"},
+    {Role::token_type_embedding, "gte.embeddings.token_type_embeddings.weight"},
+    {Role::embedding_norm, "gte.embeddings.LayerNorm.weight"},
+    {Role::embedding_norm_bias, "gte.embeddings.LayerNorm.bias"},
+    {Role::q, LAYER "attention.qkv_proj.weight", qkv},
+    {Role::k, LAYER "attention.qkv_proj.weight", qkv},
+    {Role::v, LAYER "attention.qkv_proj.weight", qkv},
+    {Role::q_bias, LAYER "attention.qkv_proj.bias", qkv},
+    {Role::k_bias, LAYER "attention.qkv_proj.bias", qkv},
+    {Role::v_bias, LAYER "attention.qkv_proj.bias", qkv},
+    {Role::o, LAYER "attention.o_proj.weight"},
+    {Role::o_bias, LAYER "attention.o_proj.bias"},
+    {Role::attention_post_norm, LAYER "attn_ln.weight"},
+    {Role::attention_post_norm_bias, LAYER "attn_ln.bias"},
+    {Role::gate, LAYER "mlp.up_gate_proj.weight", gate_up},
+    {Role::up, LAYER "mlp.up_gate_proj.weight", gate_up},
+    {Role::down, LAYER "mlp.down_proj.weight"},
+    {Role::down_bias, LAYER "mlp.down_proj.bias"},
+    {Role::feed_forward_post_norm, LAYER "mlp_ln.weight"},
+    {Role::feed_forward_post_norm_bias, LAYER "mlp_ln.bias"},
+    {Role::head_norm, "lm_head.norm.weight"},
+    {Role::head_norm_bias, "lm_head.norm.bias"},
+    // Of pack_qkv false.
+    {Role::q, LAYER "attention.q_proj.weight"},
+    {Role::k, LAYER "attention.k_proj.weight"},
+    {Role::v, LAYER "attention.v_proj.weight"},
+    {Role::q_bias, LAYER "attention.q_proj.bias"},
+    {Role::k_bias, LAYER "attention.k_proj.bias"},
+    {Role::v_bias, LAYER "attention.v_proj.bias"},
+};
+#undef LAYER
+
 #define LAYER "nomic_bert.encoder.layers.#."
 constexpr TensorRow nomic_bert_rows[] = {
     {Role::token_embedding, "nomic_bert.embeddings.word_embeddings.weight"},
@@ -121,6 +155,19 @@ void adjust_neobert(Reading& r) {
         r.settings.understood(ignored);
 }
 
+/// Zhang et al. 2024 (mGTE). Those of English texts alone may have no types of tokens.
+void adjust_gte(Reading& r) {
+    make_encoder(r, "lm_head.dense.weight", true);
+    r.architecture.token_types = r.settings.size("type_vocab_size", most_size, 1, 0);
+    for (Layer& layer : r.architecture.layers) layer.feed_forward.up_first = true;
+    expect_text(r.settings, "position_embedding_type", "rope");
+    expect_text(r.settings, "layer_norm_type", "layer_norm");
+    expect_flag(r.settings, "logn_attention_scale", false, false);
+    for (const char* ignored :
+         {"logn_attention_clip1", "pack_qkv", "unpad_inputs", "use_memory_efficient_attention"})
+        r.settings.understood(ignored);
+}
+
 /// What its published config says beside what its class reads has no other value there.
 void adjust_nomic_bert(Reading& r) {
     make_encoder(r, "cls.predictions.transform.dense.weight", true);
@@ -174,6 +221,7 @@ void adjust_modernbert_decoder(Reading& r) {
     r.settings.understood("sliding_window");
 }
 
+constexpr ClassifierForm gte_classifier{.dense = "gte.pooler.dense", .labels = "classifier"};
 constexpr ClassifierForm modernbert_classifier{.dense = "head.dense",
                                                .norm = "head.norm",
                                                .labels = "classifier",
@@ -218,6 +266,22 @@ std::span<const Family> rotary_encoder_families() {
          .o_bias = attention_bias,
          .feed_forward_bias = mlp_bias,
          .adjust = adjust_llama_bidirec},
+        {.name = "gte",
+         .tensors = {gte_rows, hf::roberta_head},
+         .prefix = "gte.",
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .placement = NormPlacement::post,
+         .output_norm = false,
+         .qkv_bias = biased,
+         .o_bias = biased,
+         .rope_base = 160000,
+         .activation = Activation::gelu,
+         .feed_forward_bias = if_present,
+         .embedding_norm = true,
+         .output_bias = if_present,
+         .classifier = &gte_classifier,
+         .adjust = adjust_gte},
         {.name = "neobert",
          .tensors = {neobert_rows},
          .context = 1024,

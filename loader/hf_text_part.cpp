@@ -2,6 +2,7 @@
 #include "hf_text_part.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <sstream>
 
@@ -29,6 +30,8 @@ constexpr TextPart parts[] = {
     {"qwen2_5_vl_text", "qwen2", qwen2_vl},
     {"qwen2_5_omni_text", "qwen2", R"({"rope_theta": 1e6, "sliding_window": 32768})"},
     {"qwen3_vl_text", "qwen3", R"({"rope_theta": 5e5})"},
+    // GTE, before transformers had it.
+    {"new", "gte", R"({"rope_theta": 1e4})"},
     {"mimo", "qwen2"},  // MiMo 7B; its layers behind the last guess further tokens
     {"qwen3_5", "qwen3_5_text"},
     {"qwen3_5_moe", "qwen3_5_moe_text"},
@@ -117,6 +120,24 @@ void name_step_fields(nlohmann::json& text) {
     }
 }
 
+/// GTE's fixed NTK-aware scaling, (base factor)^(-2i/width) / factor^(2/width), as a linear one of another
+/// base. What it has besides stays, and is refused.
+void name_fixed_ntk(nlohmann::json& text) {
+    const auto scaling = text.find("rope_scaling");
+    if (scaling == text.end() || !scaling->is_object() || scaling->size() != 2 ||
+        (*scaling).value("type", nlohmann::json()) != "ntk")
+        return;
+    const auto number = [](const nlohmann::json& from, const char* name) {
+        const auto found = from.find(name);
+        return found != from.end() && found->is_number() ? found->get<double>() : 0.0;
+    };
+    const double factor = number(*scaling, "factor"), base = number(text, "rope_theta"),
+                 width = number(text, "hidden_size") / number(text, "num_attention_heads");
+    if (!(factor >= 1 && base > 0 && width >= 2)) return;
+    text["rope_theta"] = base * factor;
+    *scaling = {{"type", "linear"}, {"factor", std::pow(factor, 2 / width)}};
+}
+
 /// Of those that have a model_type in common with others and are computed otherwise.
 std::string family_of(const nlohmann::json& config, std::string model_type) {
     const auto is = [&](const char* name, const nlohmann::json& value) {
@@ -159,6 +180,7 @@ nlohmann::json text_part(nlohmann::json config) {
     if (type == text.end() || !type->is_string()) return config;
     *type = family_of(text, *type);
     if (*type == "step3p5") name_step_fields(text);
+    if (*type == "new" || *type == "gte") name_fixed_ntk(text);
     if (*type == "dbrx")
         for (const char* section : {"attn_config", "ffn_config"}) {
             const nlohmann::json fields = text.value(section, nlohmann::json::object());
@@ -184,11 +206,10 @@ nlohmann::json text_part(nlohmann::json config) {
 
 std::string text_part_name(std::string name) {
     // Encoders that call what they have in common with BERT or RoBERTa by their own names.
-    constexpr std::pair<std::string_view, std::string_view> kin[] = {{"ernie.", "bert."},
-                                                                     {"electra.", "bert."},
-                                                                     {"roformer.", "bert."},
-                                                                     {"data2vec_text.", "roberta."},
-                                                                     {"roberta_prelayernorm.", "roberta."}};
+    constexpr std::pair<std::string_view, std::string_view> kin[] = {
+        {"ernie.", "bert."},    {"electra.", "bert."},
+        {"roformer.", "bert."}, {"data2vec_text.", "roberta."},
+        {"new.", "gte."},       {"roberta_prelayernorm.", "roberta."}};
     for (const auto& [own, common] : kin)
         if (name.starts_with(own)) return std::string(common) + name.substr(own.size());
     // Of Phi-4, beside what images and sounds add to it.

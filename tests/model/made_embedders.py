@@ -42,9 +42,9 @@ def softmax(x):
 def gelu(x): return 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
 def silu(x): return x / (1 + np.exp(-x))
 def heads(x): return x.reshape(len(x), HEADS, -1)
-def turned(x, base, neighbours):
+def turned(x, base, neighbours, slower=1):
     half = x.shape[-1] // 2
-    angles = np.arange(len(x))[:, None, None] * base ** (-np.arange(half) / half)
+    angles = np.arange(len(x))[:, None, None] * base ** (-np.arange(half) / half) / slower
     a, b = (x[..., ::2], x[..., 1::2]) if neighbours else (x[..., :half], x[..., half:])
     pair = a * np.cos(angles) - b * np.sin(angles), a * np.sin(angles) + b * np.cos(angles)
     return np.stack(pair, -1).reshape(x.shape) if neighbours else np.concatenate(pair, -1)
@@ -75,6 +75,25 @@ def jina_bert_v2(code):
             gate, up = np.split(t.linear(p + "mlp.gated_layers", y, 2 * INNER, False), 2, -1)
             x = t.norm(p + "mlp.layernorm", y + t.linear(p + "mlp.wo", gelu(gate) * up, HIDDEN))
     return BERT | dict(model_type="bert", position_embedding_type="alibi", feed_forward_type="geglu", emb_pooler="mean"), t, x
+
+
+def gte():
+    """modeling.py beside Alibaba-NLP/gte-multilingual-base: a scaling of RoPE of its own, up before gate."""
+    t, base, factor = Tensors(), 100.0, 8.0
+    x = t("new.embeddings.word_embeddings.weight", VOCAB, HIDDEN)[IDS] + t("new.embeddings.token_type_embeddings.weight", 1, HIDDEN)[0]
+    x = t.norm("new.embeddings.LayerNorm", x)
+    def rotated(x):
+        return turned(x, base * factor, False, factor ** (2 / x.shape[-1]))
+    for i in range(LAYERS):
+        p = f"new.encoder.layer.{i}."
+        q, k, v = (heads(y) for y in np.split(t.linear(p + "attention.qkv_proj", x, 3 * HIDDEN), 3, -1))
+        x = t.norm(p + "attn_ln", x + t.linear(p + "attention.o_proj", attend(rotated(q), rotated(k), v), HIDDEN))
+        up, gate = np.split(t.linear(p + "mlp.up_gate_proj", x, 2 * INNER, False), 2, -1)
+        x = t.norm(p + "mlp_ln", x + t.linear(p + "mlp.down_proj", gelu(gate) * up, HIDDEN))
+    config = dict(model_type="new", type_vocab_size=1, rope_theta=base, rope_scaling=dict(type="ntk", factor=factor), pack_qkv=True,
+                  position_embedding_type="rope", layer_norm_type="layer_norm", logn_attention_scale=False, logn_attention_clip1=False,
+                  unpad_inputs=False, use_memory_efficient_attention=False)
+    return BERT | config, t, x
 
 
 def neobert(replaced={}):
@@ -182,6 +201,7 @@ MODELS = {
     "qwen3-bare": (qwen3, "lasttoken", []),
     "jina-bert-v2": (lambda: jina_bert_v2(False), "mean", []),
     "jina-bert-v2-code": (lambda: jina_bert_v2(True), "mean", []),
+    "gte": (gte, "cls", []),
     "neobert": (neobert, "cls", []),
     "nomic-bert-moe": (nomic_bert_moe, "mean", []),
     "neo-bert": (neo_bert, "cls", []),

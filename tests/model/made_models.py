@@ -274,6 +274,8 @@ CONFIGS = {
     "jina_embeddings_v3": dict(
         vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
         max_position_embeddings=160, layer_norm_eps=0.02, type_vocab_size=1),
+    "gte": dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
+                max_position_embeddings=160, layer_norm_eps=0.02, type_vocab_size=1),
     "gemma3_text-both": BASE | dict(
         num_hidden_layers=3, sliding_window=8, layer_types=TYPES[1:], use_bidirectional_attention=True,
         query_pre_attn_scalar=16, rope_parameters={"full_attention": ROPE, "sliding_attention": ROPE | {"rope_theta": 1e3}}),
@@ -420,7 +422,7 @@ def repeated(model, loops, normed):
 def made(name, fields):
     kind = (AutoModelForSeq2SeqLM if "decoder_layers" in fields else
             AutoModelForImageTextToText if "vision_config" in fields and name != "phi4_multimodal" else
-            AutoModelForMaskedLM if re.search("bert(?!-decoder)|jina|^(ernie$|data2vec|roformer|mpnet|electra)", name) else AutoModelForCausalLM)
+            AutoModelForMaskedLM if re.search("bert(?!-decoder)|jina|^(gte|ernie$|data2vec|roformer|mpnet|electra)", name) else AutoModelForCausalLM)
     fields = dict(fields)
     loops = {key: fields.pop(key) for key in ("num_loops", "skip_loop_final_norm") if key in fields}
     if loops:

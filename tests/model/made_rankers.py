@@ -23,6 +23,7 @@ CLASSIFIERS = {
     "roformer": BERT | dict(embedding_size=48), "albert": BERT | dict(embedding_size=32, hidden_act="gelu_new"),
     "roberta": ROBERTA, "xlm-roberta": ROBERTA, "camembert": ROBERTA, "xlm-roberta-xl": ROBERTA, "mpnet": ROBERTA,
     "roberta-prelayernorm": ROBERTA, "data2vec-text": ROBERTA,
+    "gte": BERT,
     "distilbert": dict(vocab_size=64, dim=48, hidden_dim=40, n_layers=2, n_heads=3, max_position_embeddings=66, num_labels=1),
     "modernbert": MODERN | dict(classifier_pooling="mean"), "modernbert-decoder": MODERN,
     "llama": DECODER, "mistral": DECODER, "qwen2": DECODER, "qwen3": DECODER, "gemma2": DECODER, "phi3": DECODER,

@@ -304,6 +304,11 @@ TEST_CASE("what encoders of BERT's kin, DBRX and others may say and this build d
         {"albert", R"({"num_hidden_groups": 2})", "num_hidden_groups: expected 1"},
         {"electra", R"({"embedding_size": 24})", "word_embeddings.weight: expected [64, 24], got [64, 20]"},
         {"mpnet", R"({"pad_token_id": 2})", "pad_token_id: expected 1"},
+        {"gte", R"({"logn_attention_scale": true})", "logn_attention_scale: expected false"},
+        {"gte", R"({"position_embedding_type": "absolute"})", "position_embedding_type: expected rope"},
+        {"gte", R"({"layer_norm_type": "rms_norm"})", "layer_norm_type: expected layer_norm"},
+        {"gte", R"({"rope_parameters": null, "rope_scaling": {"type": "ntk", "factor": 2, "mixed_b": 1}})",
+         "rope_type: expected one of"},
         {"modernbert-decoder", R"({"local_attention": 1})", "local_attention: expected at least 2"},
     };
     for (const Case& c : cases) {
