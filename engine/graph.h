@@ -89,7 +89,7 @@ struct Attention {
     uint32_t layer;
     scoria::Attention shape;
     std::optional<WeightRef> bias, sinks;
-    std::optional<TensorId> distances;         // by_query: [heads * span]
+    std::optional<TensorId> distances;         // of queries, and of keys: [distance_cols()]
     std::optional<TensorId> chosen;            // Mask::chosen: by op::Choose
     std::optional<TensorId> base;              // global_rows: what all other rows keep
     std::optional<WeightRef> distance_values;  // [span, head_dim]

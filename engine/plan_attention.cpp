@@ -22,11 +22,14 @@ std::optional<TensorId> Planner::v_of(size_t i) const {
     const size_t next = past_adapters(i + (own ? 3 : 2));
     const auto* norm = at<op::Norm>(next);
     const auto* pack = own ? at<op::Pack>(next) : nullptr;
+    if (pack && !(pack->a == v->out)) pack = nullptr;  // of q and k, for PositionBias::by_pair
     if (!own && (!norm || norm->weight)) return {};
     for (size_t j = next + (pack ? 1 : 0); j < graph_.ops.size(); ++j) {
         if (const auto* attention = at<op::Attention>(j))
             return attention->k ? std::optional(pack ? pack->out : own ? v->out : norm->out) : std::nullopt;
-        if (!at<op::Map>(j) && !at<op::Norm>(j) && !at<op::Rope>(j)) return {};
+        if (!at<op::Map>(j) && !at<op::Norm>(j) && !at<op::Rope>(j) && !at<op::Pack>(j) &&
+            !at<op::HeadLinear>(j))
+            return {};
     }
     return {};
 }

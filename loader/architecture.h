@@ -115,6 +115,8 @@ enum class PositionBias : uint8_t {
                  // encoder
     by_query,    // (W q + c) . d[min(i - j, span - 1)], before the scale, d per head: Role::distance_k, c:
                  // distance_q_bias (Transformer-XL, Dai et al. 2019, section 3.3; Shaw et al. 2018, eq. 4)
+    by_pair,     // q . d[c] + k . e[c], before the scale, c the column of table_both, d and e per head: first
+                 // all of d, then of e, in Role::distance_k (DeBERTa, He et al. 2021, eq. 4)
 };
 
 /// Keys j that query i sees, beside j <= i (and the window).
@@ -225,14 +227,19 @@ struct Attention {
     bool v_is_k = false;  // v is k as it was projected; it has a norm then
     int32_t rope = 0;     // index into Architecture::ropes; -1: no rotation
     PositionBias bias = PositionBias::none;
-    uint32_t bias_span = 0;        // distances that a table, or by_query, tells apart
+    uint32_t bias_span = 0;        // distances that a table, by_query or by_pair tells apart
     bool distance_q_bias = false;  // by_query's c
     bool distance_values =
         false;  // values get Role::distance_v[min(i - j, span - 1)] (Shaw et al. 2018, eq. 3)
-    uint32_t bias_cols() const {
-        return bias == PositionBias::table        ? bias_span
-               : bias == PositionBias::table_both ? 2 * bias_span - 1
-                                                  : 1;
+    uint32_t bias_cols() const {  // of a head
+        return bias == PositionBias::none || bias == PositionBias::linear          ? 1
+               : bias == PositionBias::table_both || bias == PositionBias::by_pair ? 2 * bias_span - 1
+                                                                                   : bias_span;
+    }
+    /// Columns of what by_query or by_pair adds: products of each token's q, and of its k; 0: neither.
+    uint32_t distance_cols() const {
+        return bias < PositionBias::by_query ? 0
+                                             : heads * bias_cols() * (bias == PositionBias::by_pair ? 2 : 1);
     }
     enum class OutputGate : uint8_t { none, elements, heads } output_gate = OutputGate::none;
     Activation gate_activation = Activation::sigmoid;

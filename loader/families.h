@@ -43,9 +43,10 @@ struct WindowRule {
 /// A model while it is read; a family's row may change what is described, beyond the fields of Family.
 struct Reading {
     const Settings& settings;
-    const Catalog& catalog;
+    Catalog& catalog;
     Architecture& architecture;  // ropes and layers are there; which rope a layer has, biases, ties are not
     Synthesised& synthesised;
+    const GatheredTensors& source;  // of the catalog's tensors
 };
 using Adjust = void (*)(Reading& reading);
 /// Whether the layer has the tensor, or any does, '#' standing for its number.

@@ -233,7 +233,7 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors, Mo
     architecture.ropes = read_ropes(family, keys, architecture, catalog, tensors);
 
     Synthesised synthesised;
-    Reading reading{keys, catalog, architecture, synthesised};
+    Reading reading{keys, catalog, architecture, synthesised, tensors};
     if (family.adjust != nullptr) family.adjust(reading);
     read_layer_numbers(family, catalog, tensors, architecture);
     if (!keys.flag("attention.causal", true) && !architecture.bidirectional())

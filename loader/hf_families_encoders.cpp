@@ -6,6 +6,8 @@
 #include "family_parts.h"
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 
 namespace scoria {
 namespace {
@@ -191,6 +193,17 @@ constexpr TensorRow longformer_rows[] = {
     {Role::global_v_bias, SELF "value_global.bias"},
 };
 #undef SELF
+#define LAYER "deberta.encoder.layer.#.attention."
+constexpr TensorRow deberta_rows[] = {
+    BERT_ROWS("deberta", as_is),
+    {Role::q, LAYER "self.query_proj.weight"},
+    {Role::q_bias, LAYER "self.query_proj.bias"},
+    {Role::k, LAYER "self.key_proj.weight"},
+    {Role::k_bias, LAYER "self.key_proj.bias"},
+    {Role::v, LAYER "self.value_proj.weight"},
+    {Role::v_bias, LAYER "self.value_proj.bias"},
+};
+#undef LAYER
 #undef BERT_ROWS
 
 #define LAYER "bert.encoder.layer.#."
@@ -360,7 +373,95 @@ void adjust_longformer(Reading& r) {
     r.settings.understood("onnx_export");
 }
 
+const StoredTensor& taken(Catalog& catalog, const std::string& name, const std::vector<uint64_t>& shape) {
+    const StoredTensor* const tensor = catalog.take(name);
+    if (tensor == nullptr || tensor->shape != shape || tensor_type_info(tensor->type).block != 1)
+        fail(Status::bad_file, catalog.format(), "tensor ", name, ": expected floats ", shape_text(shape),
+             ", got ", tensor == nullptr ? "none" : shape_text(tensor->shape));
+    return *tensor;
+}
+
+/// The embeddings of relative positions, normed, [rows, hidden].
+std::vector<double> relative_embeddings(Reading& r, uint64_t rows, bool normed) {
+    const uint64_t hidden = r.architecture.hidden;
+    const auto floats = [&](const char* name, const std::vector<uint64_t>& shape) {
+        return r.source.floats(taken(r.catalog, name, shape));
+    };
+    const std::vector<float> stored = floats("deberta.encoder.rel_embeddings.weight", {rows, hidden});
+    std::vector<double> values(stored.begin(), stored.end());
+    if (!normed) return values;
+    const std::vector<float> weight = floats("deberta.encoder.LayerNorm.weight", {hidden}),
+                             bias = floats("deberta.encoder.LayerNorm.bias", {hidden});
+    for (auto row = values.begin(); row != values.end(); row += std::ptrdiff_t(hidden)) {
+        const std::span<double> all(row, hidden);
+        double mean = 0, variance = 0;
+        for (const double x : all) mean += x / double(hidden);
+        for (const double x : all) variance += (x - mean) * (x - mean) / double(hidden);
+        const double scale = 1 / std::sqrt(variance + double(r.architecture.norm.epsilon));
+        for (size_t i = 0; i < hidden; ++i) all[i] = (all[i] - mean) * scale * weight[i] + bias[i];
+    }
+    return values;
+}
+
+/// He et al. 2021. Keys and queries of relative positions are those of the layer, of embeddings that all
+/// share.
+void adjust_deberta(Reading& r) {
+    make_bert(r, "cls.predictions.transform.dense.weight");
+    Architecture& architecture = r.architecture;
+    const Settings& settings = r.settings;
+    architecture.token_types = settings.size("type_vocab_size", most_size, 0, 0);
+    for (const char* on : {"relative_attention", "share_att_key"}) expect_flag(settings, on, true, false);
+    expect_flag(settings, "position_biased_input", false, true);
+    if (settings.size("conv_kernel_size", most_size, 0, 0) != 0) settings.wrong("conv_kernel_size", "0");
+    if (settings.size("embedding_size", most_size, architecture.hidden) != architecture.hidden)
+        settings.wrong("embedding_size", "hidden_size");
+    const nlohmann::json* const terms = settings.find("pos_att_type");
+    for (const char* term : {"c2p", "p2c"})
+        if (terms == nullptr || terms->dump().find(term) == std::string::npos)
+            settings.wrong("pos_att_type", "c2p and p2c");
+    const std::string norm = settings.text("norm_rel_ebd", "none");
+    if (norm != "none" && norm != "layer_norm") settings.wrong("norm_rel_ebd", "none or layer_norm");
+    expect_text(settings, "pooler_hidden_act", "gelu");
+    for (const char* ignored : {"conv_act", "conv_groups", "pooler_dropout", "pooler_hidden_size", "legacy"})
+        settings.understood(ignored);
+
+    const auto or_none = [&](const char* name, uint32_t otherwise, uint64_t most) {
+        const nlohmann::json* const given = settings.find(name);
+        return given != nullptr && *given == -1 ? otherwise : settings.size(name, most, otherwise);
+    };
+    constexpr uint64_t most_distances = 1 << 12;
+    const uint32_t far = or_none("max_relative_positions", architecture.context, most_distances),
+                   buckets = or_none("position_buckets", 0, most_distances), span = buckets ? buckets : far;
+    if (far > most_distances) settings.wrong("max_relative_positions", cat("at most ", most_distances));
+    if (buckets != 0 && (buckets < 2 || far < buckets / 2 + 2))
+        settings.wrong("position_buckets", "2 to less than twice max_relative_positions");
+    check_table(settings, "max_relative_positions", 4 * uint64_t{far} + 2, architecture.hidden);
+    const auto embeddings = std::make_shared<const std::vector<double>>(
+        relative_embeddings(r, 2 * uint64_t{span}, norm != "none"));
+    const std::vector<uint32_t> columns = signed_buckets(far, span, buckets, far);
+    for (size_t i = 0; i < architecture.layers.size(); ++i) {
+        Attention& attention = architecture.layers[i].attention;
+        attention.bias = PositionBias::by_pair;
+        attention.bias_span = far + 1;
+        attention.scale = 1 / std::sqrt(3 * float(attention.head_dim));
+        const uint64_t hidden = architecture.hidden, outputs = uint64_t{attention.heads} * attention.head_dim;
+        r.synthesised[{Role::distance_k, int32_t(i)}] = [=, &catalog = r.catalog, &source = r.source,
+                                                         heads = attention.heads] {
+            std::vector<float> table;
+            for (const char* projection : {"key_proj", "query_proj"}) {
+                const std::string name = cat("deberta.encoder.layer.", i, ".attention.self.", projection);
+                const std::vector<float> part = projected_rows(
+                    source.floats(taken(catalog, name + ".weight", {outputs, hidden})),
+                    source.floats(taken(catalog, name + ".bias", {outputs})), *embeddings, columns, heads);
+                table.insert(table.end(), part.begin(), part.end());
+            }
+            return table;
+        };
+    }
+}
+
 constexpr ClassifierForm pooler{.dense = "bert.pooler.dense", .labels = "classifier"},
+    context_pooler{.dense = "pooler.dense", .labels = "classifier", .activation = Activation::gelu},
     albert_pooler{.dense = "albert.pooler", .labels = "classifier"},
     own_dense{.dense = "classifier.dense", .labels = "classifier.out_proj"},
     own_dense_gelu{
@@ -413,6 +514,13 @@ Family distilbert() {
         bert_like("distilbert", distilbert_rows, distilbert_head_rows, "distilbert.", adjust_distilbert);
     family.epsilon = 1e-12;
     family.classifier = &own_dense_relu;
+    return family;
+}
+
+Family deberta() {
+    Family family = bert_like("deberta-v2", deberta_rows, bert_head_rows, "deberta.", adjust_deberta);
+    family.positions = false;
+    family.classifier = &context_pooler;
     return family;
 }
 
@@ -484,6 +592,7 @@ std::span<const Family> encoder_families() {
         albert(),
         distilbert(),
         roberta_like("mpnet", mpnet_rows, "mpnet.", adjust_mpnet),
+        deberta(),
         roberta_like("longformer", longformer_rows, "longformer.", adjust_longformer),
         {.name = "jina_bert_v2",
          .tensors = {bert_rows, jina_bert_v2_rows, bert_head_rows},

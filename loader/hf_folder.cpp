@@ -176,7 +176,7 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
         if (rope.ntk_base > 0) architecture.context = std::max(architecture.context, no_limit);
 
     Synthesised synthesised;
-    Reading reading{config, catalog, architecture, synthesised};
+    Reading reading{config, catalog, architecture, synthesised, tensors};
     if (family.adjust != nullptr) family.adjust(reading);
     if (!config.flag("is_causal", true)) uncover(config, architecture);
     read_layer_numbers(family, catalog, tensors, architecture);

@@ -94,6 +94,46 @@ std::vector<float> distance_keys(std::span<const float> r, uint32_t heads, uint3
     return keys;
 }
 
+std::vector<uint32_t> signed_buckets(uint32_t most, uint32_t span, uint32_t buckets, uint32_t far) {
+    const int64_t exact = buckets ? buckets / 2 : most;
+    const float whole = buckets ? std::log(float(double(far - 1) / double(exact))) : 1;
+    std::vector<uint32_t> rows;
+    for (int64_t behind = -int64_t{most}; behind <= int64_t{most}; ++behind) {
+        int64_t bucket = behind;
+        if (const int64_t apart = std::abs(behind); apart > exact) {
+            const float share = std::log(float(apart) / float(exact)) / whole;
+            bucket = int64_t(std::ceil(share * float(exact - 1))) + exact;
+            if (behind < 0) bucket = -bucket;
+        }
+        rows.push_back(uint32_t(std::clamp<int64_t>(bucket + span, 0, 2 * int64_t{span} - 1)));
+    }
+    std::ranges::reverse(rows);
+    return rows;
+}
+
+std::vector<float> projected_rows(std::span<const float> w, std::span<const float> b,
+                                  std::span<const double> rows, std::span<const uint32_t> columns,
+                                  uint32_t heads) {
+    const size_t outputs = b.size(), hidden = w.size() / outputs, count = rows.size() / hidden,
+                 dim = outputs / heads;
+    std::vector<double> by_column(rows.size());  // [hidden, count]: what is summed lies side by side
+    for (size_t r = 0; r < count; ++r)
+        for (size_t k = 0; k < hidden; ++k) by_column[k * count + r] = rows[r * hidden + k];
+    std::vector<float> result(outputs * columns.size());
+    std::vector<double> sums(count);
+    for (size_t i = 0; i < outputs; ++i) {
+        std::ranges::fill(sums, double(b[i]));
+        for (size_t k = 0; k < hidden; ++k) {
+            const double factor = w[i * hidden + k];
+            const double* const of = by_column.data() + k * count;
+            for (size_t r = 0; r < count; ++r) sums[r] += factor * of[r];
+        }
+        for (size_t col = 0; col < columns.size(); ++col)
+            result[(i / dim * columns.size() + col) * dim + i % dim] = float(sums[columns[col]]);
+    }
+    return result;
+}
+
 std::vector<float> clipped_rows(std::span<const float> table, uint32_t span, uint32_t heads) {
     const size_t dim = table.size() / (2 * size_t{span} - 1);
     std::vector<float> rows;

@@ -34,4 +34,17 @@ std::vector<float> distance_keys(std::span<const float> r, uint32_t heads, uint3
 /// the rows K, K - 1, ... 0, once per head.
 std::vector<float> clipped_rows(std::span<const float> table, uint32_t span, uint32_t heads);
 
+/// Which of 2 `span` rows the keys of a table of both sides have (PositionBias::by_pair), from the key `most`
+/// behind the query to the one `most` ahead, which keys further off share: span + the distance, from a middle
+/// of `buckets` / 2 on logarithmic up to `far` positions (0 buckets: every distance its own), cut to the rows
+/// there are (He et al. 2021, DeBERTa-v2's code, which computes in float32).
+std::vector<uint32_t> signed_buckets(uint32_t most, uint32_t span, uint32_t buckets, uint32_t far);
+
+/// w r + b by head and column, [heads * columns, head_dim]; w: [heads * head_dim, hidden], r: the row of
+/// `rows`
+/// [.., hidden] that the column names.
+std::vector<float> projected_rows(std::span<const float> w, std::span<const float> b,
+                                  std::span<const double> rows, std::span<const uint32_t> columns,
+                                  uint32_t heads);
+
 }  // namespace scoria

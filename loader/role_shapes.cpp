@@ -232,10 +232,7 @@ constexpr RoleRule rules[] = {
     {Role::cross_o_bias, true, SCORIA_SHAPE(vector(l.cross.o_bias, a.hidden))},
     {Role::distance_q_bias, true,
      SCORIA_SHAPE(vector(l.attention.distance_q_bias, queries(l), l.attention.heads))},
-    {Role::distance_k, true,
-     SCORIA_SHAPE(
-         matrix(l.attention.bias == PositionBias::by_query ? l.attention.heads * l.attention.bias_span : 0,
-                l.attention.head_dim))},
+    {Role::distance_k, true, SCORIA_SHAPE(matrix(l.attention.distance_cols(), l.attention.head_dim))},
     {Role::distance_v, true,
      SCORIA_SHAPE(matrix(l.attention.distance_values ? l.attention.bias_span : 0, l.attention.head_dim))},
     {Role::global_q, true, SCORIA_SHAPE(matrix(global(l) ? queries(l) : 0, a.hidden))},

@@ -98,7 +98,7 @@ enum class Role : uint8_t {
     cross_v_bias,
     cross_o_bias,
     distance_q_bias,  // [heads * head_dim]
-    distance_k,       // [heads * span, head_dim]
+    distance_k,       // [heads * span, head_dim], or those of d, then of e (PositionBias::by_pair)
     distance_v,       // [span, head_dim]
     global_q,         // as q, k, v, for global tokens
     global_k,

@@ -23,6 +23,7 @@ layout(constant_id = ATTENTION_VALUES) const bool DISTANCE_VALUES = false;
 #define BIAS_TABLE 2
 #define BIAS_TABLE_BOTH 3
 #define BIAS_BY_QUERY 4
+#define BIAS_BY_PAIR 5
 
 layout(binding = 0) readonly buffer Q { float q[]; };
 layout(binding = 1) readonly buffer Step { uint step_words[]; };
@@ -31,7 +32,7 @@ layout(binding = 2) readonly buffer Kv { uint kv[]; };
 #define OUT_ACCESS writeonly
 #endif
 layout(binding = 3) OUT_ACCESS buffer Out { float result[]; };  // out, or partial results
-// Slopes, a table, or products by query; of MASK_CHOSEN the keys that each token sees, CHOSEN_BITS a whole number.
+// Slopes, a table, or products of queries, and of keys; of MASK_CHOSEN the keys that each token sees, CHOSEN_BITS a whole number.
 layout(binding = 4) readonly buffer Bias { float bias[]; };
 layout(binding = 5) readonly buffer Sinks { float sinks[]; };  // [heads]
 layout(binding = 6) readonly buffer Values { float distance_values[]; };  // [bias_span][HEAD_DIM]
@@ -121,6 +122,12 @@ bool seen_by_any(const uint from, const uint to, const uint first, const uint co
                    : last % push.stride >= push.stride - push.summary || last / push.stride > first / push.stride;
 }
 
+// Of a key in a table of both sides.
+uint offset_of(const uint position, const uint key) {
+    const int most = int(push.bias_span) - 1;
+    return uint(most + clamp(int(key) - int(position), -most, most));
+}
+
 // The score that softmax takes, from the product q.k.
 float score_of(float product, const uint token, const uint head, const uint position, const uint key) {
     if (MASK == MASK_CHOSEN) {
@@ -130,14 +137,18 @@ float score_of(float product, const uint token, const uint head, const uint posi
     const uint distance = min(position - key, push.bias_span - 1);
     if (BIAS == BIAS_BY_QUERY)
         product += bias[push.bias_first + token * push.bias_stride + head * push.bias_span + distance];
+    // Of a head in a table of both sides.
+    const uint cols = 2 * push.bias_span - 1, column = head * cols + offset_of(position, key);
+    if (BIAS == BIAS_BY_PAIR) {  // a batch is one sequence, whose keys may lie before this dispatch's tokens
+        const uint of_key = (key - push.first_token) * push.bias_stride + push.heads * cols;
+        product += bias[push.bias_first + token * push.bias_stride + column] +
+                   bias[min(push.bias_first + of_key + column, bias.length() - 1)];
+    }
     float score = product * push.scale;
     if (SOFT_CAP) score = push.soft_cap * tanh_safe(score / push.soft_cap);
     if (BIAS == BIAS_LINEAR) score -= bias[head] * float(max(position, key) - min(position, key));
     if (BIAS == BIAS_TABLE) score += bias[head * push.bias_span + distance];
-    if (BIAS == BIAS_TABLE_BOTH) {
-        const int most = int(push.bias_span) - 1, ahead = clamp(int(key) - int(position), -most, most);
-        score += bias[head * uint(2 * most + 1) + uint(most + ahead)];
-    }
+    if (BIAS == BIAS_TABLE_BOTH) score += bias[column];
     return score;
 }
 

@@ -69,7 +69,7 @@ struct AttentionPush {
     uint window;                 // 0: all earlier keys
     uint stride, summary;        // of the mask
     uint bias_span;              // distances in a table of biases
-    uint bias_first, bias_stride;  // words, as in Matrix, of products by query
+    uint bias_first, bias_stride;  // words, as in Matrix, of products of queries, and of keys
     float scale, soft_cap;
 };
 

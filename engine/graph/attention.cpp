@@ -22,8 +22,15 @@ TensorId qk_normed(GraphBuilder& graph, const QkNorm& kind, const NormRoles& rol
 TensorId distances_of_query(GraphBuilder& graph, const Attention& shape, TensorId x) {
     const TensorId query = graph.linear("q of distances", x, shape.heads * shape.head_dim, Role::q,
                                         graph.optional(shape.distance_q_bias, Role::distance_q_bias));
-    return graph.emit(op::HeadLinear{query, graph.tensor("distances", shape.heads * shape.bias_span),
+    return graph.emit(op::HeadLinear{query, graph.tensor("distances", shape.distance_cols()),
                                      graph.weight(Role::distance_k), shape.heads, 0});
+}
+
+/// For PositionBias::by_pair.
+TensorId distances_of_pair(GraphBuilder& graph, const Attention& shape, TensorId q, TensorId k) {
+    return graph.emit(op::HeadLinear{graph.side_by_side("q and k", q, k),
+                                     graph.tensor("distances", shape.distance_cols()),
+                                     graph.weight(Role::distance_k), 2 * shape.heads, 0});
 }
 
 /// What attention reads; k and v only where they are the layer's own.
@@ -113,6 +120,7 @@ TensorId build_attention(GraphBuilder& graph, const Attention& shape, TensorId x
     std::optional<TensorId> distances;
     if (shape.bias == PositionBias::by_query) distances = distances_of_query(graph, shape, x);
     const Heads in = heads_of(graph, shape, x);
+    if (shape.bias == PositionBias::by_pair) distances = distances_of_pair(graph, shape, in.q, *in.k);
     const TensorId out = graph.tensor("attention heads", shape.heads * shape.head_dim);
     op::Attention attention{in.q, in.k, in.v, out, graph.slot(), shape};
     if (shape.bias != PositionBias::none && !distances)

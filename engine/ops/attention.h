@@ -19,7 +19,7 @@ struct AttentionArgs {
     vk::View partials;  // attention_partial_bytes, after clear_arrivals(); ignored if that is 0
     const Attention& shape;
     std::optional<vk::View> bias, sinks;   // float32: slopes [heads] or a table [heads, bias_cols]; [heads]
-    std::optional<Matrix> distances = {};  // [tokens, heads * bias_span]: what by_query adds to q.k
+    std::optional<Matrix> distances = {};  // [tokens, distance_cols()]: by_query, by_pair
     std::optional<vk::View> distance_values = {};  // [bias_span, head_dim]
     std::optional<Matrix> chosen = {};             // Mask::chosen: [tokens, ...], see chosen_bits
     uint32_t first_token = 0;                      // of the batch, whose rows these are from there on

@@ -22,7 +22,7 @@ struct AttentionInputs {
     std::span<const uint8_t> global = {};          // by position: a global token
     std::span<const double> bias = {};             // slopes [heads], or [heads, bias_cols]
     std::span<const double> sinks = {};            // [heads]
-    std::span<const double> distances = {};        // [tokens, heads * span]
+    std::span<const double> distances = {};        // [tokens, distance_cols]; by_pair: of all positions
     std::span<const double> distance_values = {};  // [span, head_dim]
     std::span<const double> chosen = {};           // [tokens, chosen_cols], see chosen_bits
     size_t chosen_cols = 0;
@@ -33,6 +33,13 @@ struct AttentionInputs {
 /// Row of tables by distance; j <= i wherever it counts.
 inline size_t distance_row(const scoria::Attention& shape, size_t i, size_t j) {
     return std::min<size_t>(i - j, shape.bias_span - 1);
+}
+
+/// Column of tables of both sides.
+inline size_t both_sides_col(const scoria::Attention& shape, size_t i, size_t j) {
+    const auto most = std::max(static_cast<ptrdiff_t>(shape.bias_span) - 1, ptrdiff_t{0});
+    const auto ahead = static_cast<ptrdiff_t>(j) - static_cast<ptrdiff_t>(i);
+    return static_cast<size_t>(most + std::clamp(ahead, -most, most));
 }
 
 /// Whether the query at position i sees key j.
@@ -90,18 +97,18 @@ inline void attention_weights(const scoria::Attention& shape, const AttentionInp
         double score = 0;
         for (size_t d = 0; d < dim; ++d) score += query[d] * key[d];
         const size_t distance = distance_row(shape, i, j);
-        if (!in.distances.empty())
+        const size_t cols = shape.bias_cols(), offset = both_sides_col(shape, i, j);
+        if (shape.bias == PositionBias::by_query)
             score += in.distances[(t * shape.heads + head) * shape.bias_span + distance];
+        if (shape.bias == PositionBias::by_pair)
+            score += in.distances[(i * 2 * shape.heads + head) * cols + offset] +
+                     in.distances[((j * 2 + 1) * shape.heads + head) * cols + offset];
         score *= static_cast<double>(shape.scale);
         if (cap > 0) score = cap * std::tanh(score / cap);
         if (shape.bias == PositionBias::linear)
             score -= in.bias[head] * static_cast<double>(i > j ? i - j : j - i);
         if (shape.bias == PositionBias::table) score += in.bias[head * shape.bias_span + distance];
-        if (shape.bias == PositionBias::table_both) {
-            const auto most = static_cast<ptrdiff_t>(shape.bias_span) - 1;
-            const auto ahead = std::clamp(static_cast<ptrdiff_t>(j) - static_cast<ptrdiff_t>(i), -most, most);
-            score += in.bias[head * shape.bias_cols() + static_cast<size_t>(most + ahead)];
-        }
+        if (shape.bias == PositionBias::table_both) score += in.bias[head * cols + offset];
         weights.emplace_back(j, score);
     }
     double most = in.sinks.empty() ? weights.front().second : in.sinks[head];

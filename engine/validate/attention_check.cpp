@@ -130,6 +130,8 @@ constexpr Case cases[] = {
     {33, 0, 4, 2, 12, f32, 0, 2, 1, 1, false, Mask::source, 0, 0, no_bias, 0, false, 20},
     special(40, 30, Mask::local_block, 16, 5, PositionBias::by_query, 0, false),
     cut(special(40, 30, Mask::local_block, 16, 5, PositionBias::by_query, 0, false)),
+    special(70, 0, Mask::bidirectional, 0, 0, PositionBias::by_pair, 0, false, 2),
+    cut(special(40, 0, Mask::bidirectional, 0, 0, PositionBias::by_pair, 0, false)),
     {40, 30,    4, 2, 16,  f32, 0, 1, 2, 1, false, Mask::causal, 0, 0, PositionBias::by_query,
      0,  false, 0, 0, true},
     {40, 30,    4, 2, 7,   f32, 0, 1, 1, 1, true, Mask::causal, 0, 0, PositionBias::by_query,
@@ -270,7 +272,7 @@ class Scene {
           q_(context, size_t{tokens} * cols, context.seed + 1, c.sigma),
           bias_(context, c.heads * shape.bias_cols(), context.seed + 7),
           sinks_(context, c.heads, context.seed + 8),
-          distances_(context, size_t{tokens} * distance_cols(), context.seed + 9),
+          distances_(context, std::max(size_t{tokens} * distance_cols(), size_t{1}), context.seed + 9),
           distance_table_(context, bias_span * c.head_dim, context.seed + 11),
           chosen_(context, chosen_numbers(c, context.seed + 12)),
           marks_(c.mask >= Mask::global_keys ? c.tokens : 0) {
@@ -301,7 +303,9 @@ class Scene {
                 .global = marks_,
                 .bias = bias_.values,
                 .sinks = c.sinks ? std::span(sinks_.values) : none,
-                .distances = by_query() ? rows(distances_, distance_cols()) : none,
+                .distances = !distant()                        ? none
+                             : c.bias == PositionBias::by_pair ? std::span(distances_.values)
+                                                               : rows(distances_, distance_cols()),
                 .distance_values = c.values ? std::span(distance_table_.values) : none,
                 .chosen = rows(chosen_, chosen_cols(c)),
                 .chosen_cols = chosen_cols(c)};
@@ -323,7 +327,7 @@ class Scene {
                 .shape = shape,
                 .bias = view(c.bias != no_bias, bias_),
                 .sinks = view(c.sinks, sinks_),
-                .distances = by_query() ? std::optional(rows(distances_, distance_cols())) : std::nullopt,
+                .distances = distant() ? std::optional(rows(distances_, distance_cols())) : std::nullopt,
                 .distance_values = view(c.values, distance_table_),
                 .chosen =
                     c.mask == Mask::chosen ? std::optional(rows(chosen_, chosen_cols(c))) : std::nullopt,
@@ -332,8 +336,8 @@ class Scene {
 
   private:
     uint32_t ring() const { return c.wraps ? kv_ring_blocks(shape.reach(), c.tokens) : UINT32_MAX; }
-    uint32_t distance_cols() const { return c.heads * bias_span; }
-    bool by_query() const { return c.bias == PositionBias::by_query; }
+    uint32_t distance_cols() const { return shape.distance_cols(); }
+    bool distant() const { return distance_cols() != 0; }
 
     void fill_cache(CheckContext& context) {
         const uint32_t held = c.wraps ? ring() * kv_block_tokens : longest();

@@ -63,6 +63,10 @@ GEMMA4 = BASE | dict(sliding_window=7, pad_token_id=0, global_head_dim=32, vocab
     "sliding_attention": dict(rope_type="default", rope_theta=1e3)})
 PAIR = dict(vocab_size=64, d_model=48, encoder_layers=2, decoder_layers=3, encoder_ffn_dim=56, decoder_ffn_dim=40,
             encoder_attention_heads=3, decoder_attention_heads=4, max_position_embeddings=160)
+DEBERTA = dict(
+    model_type="deberta-v2", vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
+    max_position_embeddings=40, layer_norm_eps=0.02, relative_attention=True, share_att_key=True, position_biased_input=False,
+    pos_att_type=["p2c", "c2p"], norm_rel_ebd="layer_norm", position_buckets=8, max_relative_positions=12)
 CONFIGS = {
     "arcee": BASE | dict(hidden_act="relu2", attention_bias=True),
     "iquestcoder": BASE | dict(attention_bias=True),
@@ -276,6 +280,8 @@ CONFIGS = {
         max_position_embeddings=160, layer_norm_eps=0.02, type_vocab_size=1),
     "gte": dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
                 max_position_embeddings=160, layer_norm_eps=0.02, type_vocab_size=1),
+    "deberta-v2": DEBERTA,
+    "deberta-v2-linear": DEBERTA | dict(position_buckets=-1, max_relative_positions=9, norm_rel_ebd="none", type_vocab_size=2),
     "gemma3_text-both": BASE | dict(
         num_hidden_layers=3, sliding_window=8, layer_types=TYPES[1:], use_bidirectional_attention=True,
         query_pre_attn_scalar=16, rope_parameters={"full_attention": ROPE, "sliding_attention": ROPE | {"rope_theta": 1e3}}),

@@ -18,12 +18,14 @@ ROBERTA = BERT | dict(type_vocab_size=1, pad_token_id=1)
 DECODER = SIZES | dict(num_attention_heads=4, num_key_value_heads=2, head_dim=16, rms_norm_eps=0.02, pad_token_id=None,
                        bos_token_id=1, eos_token_id=2)
 MODERN = SIZES | dict(num_attention_heads=3, norm_eps=0.02, pad_token_id=0, num_hidden_layers=3, local_attention=8)
+DEBERTA = BERT | dict(type_vocab_size=0, relative_attention=True, share_att_key=True, position_biased_input=False,
+                      pos_att_type=["p2c", "c2p"], norm_rel_ebd="layer_norm", position_buckets=8)
 CLASSIFIERS = {
     "bert": BERT, "ernie": BERT, "megatron-bert": BERT, "electra": BERT | dict(embedding_size=48),
     "roformer": BERT | dict(embedding_size=48), "albert": BERT | dict(embedding_size=32, hidden_act="gelu_new"),
     "roberta": ROBERTA, "xlm-roberta": ROBERTA, "camembert": ROBERTA, "xlm-roberta-xl": ROBERTA, "mpnet": ROBERTA,
     "roberta-prelayernorm": ROBERTA, "data2vec-text": ROBERTA,
-    "gte": BERT,
+    "gte": BERT, "deberta-v2": DEBERTA,
     "distilbert": dict(vocab_size=64, dim=48, hidden_dim=40, n_layers=2, n_heads=3, max_position_embeddings=66, num_labels=1),
     "modernbert": MODERN | dict(classifier_pooling="mean"), "modernbert-decoder": MODERN,
     "llama": DECODER, "mistral": DECODER, "qwen2": DECODER, "qwen3": DECODER, "gemma2": DECODER, "phi3": DECODER,
@@ -69,8 +71,8 @@ def tokenizer(pairs):
                                    model_input_names=["input_ids", "attention_mask"] + ["token_type_ids"] * pairs)
 
 
-def tokens(features):
-    return [features[key][0].tolist() if key in features else [] for key in ("input_ids", "token_type_ids")]
+def tokens(features, with_types):
+    return [features["input_ids"][0].tolist(), features["token_type_ids"][0].tolist() if with_types else []]
 
 
 def cross_encoder(name, model, text, **more):
@@ -88,7 +90,7 @@ def cross_encoder(name, model, text, **more):
                  if path.is_file() and path.suffix not in (".safetensors", ".md") and path != root / "config.json"}
         prompts = {"": None} | encoder.prompts
         pairs = [[query, document, prompt, float(encoder.predict([(query, document)], prompt=text)[0]),
-                  *tokens(encoder.preprocess([(query, document)], prompt=text))]
+                  *tokens(encoder.preprocess([(query, document)], prompt=text), config.get("type_vocab_size") == 2)]
                  for prompt, text in prompts.items() for query, document in PAIRS]
         return {"name": name, "config": json.loads((root / "config.json").read_text()), "tensors": tensors, "files": files,
                 "pairs": pairs}
@@ -97,6 +99,16 @@ def cross_encoder(name, model, text, **more):
 def bert(name, **more):
     return cross_encoder(name, AutoModelForSequenceClassification.from_config(AutoConfig.for_model("bert", **BERT | dict(vocab_size=128))),
                          tokenizer(True), **more)
+
+
+def deberta():
+    """Unigram pieces, and types of tokens that the model has no embeddings of."""
+    words = list(dict.fromkeys(WORDS))[5:]
+    pieces = ["▁" + word for word in words if not word.startswith("##") and len(word) > 1] + ["▁"] + [word for word in words if len(word) == 1]
+    vocab = [(token, 0.0) for token in ("[PAD]", "[CLS]", "[SEP]", "[UNK]")] + [(piece, -3 - i / 16) for i, piece in enumerate(pieces)]
+    text = transformers.DebertaV2Tokenizer(vocab=vocab + [("[MASK]", 0.0)], unk_id=3, model_max_length=24)
+    config = AutoConfig.for_model("deberta-v2", **DEBERTA | dict(vocab_size=128))
+    return cross_encoder("deberta-pairs", AutoModelForSequenceClassification.from_config(config), text)
 
 
 FORM = """{% for m in messages %}{% if m.role == 'system' %}judge {{ m.content }} {% elif m.role == 'query' %}query {{ m.content }} {% else %}document {{ m.content }} {% endif %}{% endfor %}yes no ?"""
@@ -112,6 +124,6 @@ def by_logits():
 
 if __name__ == "__main__":
     with open(sys.argv[1], "w") as out:
-        for made in [by_logits(), bert("cross-encoder"), bert("cross-encoder-identity", activation_fn=torch.nn.Identity())] + [
+        for made in [by_logits(), bert("cross-encoder"), bert("cross-encoder-identity", activation_fn=torch.nn.Identity()), deberta()] + [
                 classifier(*each) for each in CLASSIFIERS.items()]:
             out.write(json.dumps(made, separators=(",", ":")) + "\n")

@@ -309,6 +309,16 @@ TEST_CASE("what encoders of BERT's kin, DBRX and others may say and this build d
         {"gte", R"({"layer_norm_type": "rms_norm"})", "layer_norm_type: expected layer_norm"},
         {"gte", R"({"rope_parameters": null, "rope_scaling": {"type": "ntk", "factor": 2, "mixed_b": 1}})",
          "rope_type: expected one of"},
+        {"deberta-v2", R"({"relative_attention": false})", "relative_attention: expected true"},
+        {"deberta-v2", R"({"share_att_key": false})", "share_att_key: expected true"},
+        {"deberta-v2", R"({"position_biased_input": true})", "position_biased_input: expected false"},
+        {"deberta-v2", R"({"conv_kernel_size": 3})", "conv_kernel_size: expected 0"},
+        {"deberta-v2", R"({"embedding_size": 24})", "embedding_size: expected hidden_size"},
+        {"deberta-v2", R"({"pos_att_type": "c2p"})", "pos_att_type: expected c2p and p2c"},
+        {"deberta-v2", R"({"norm_rel_ebd": "rms"})", "norm_rel_ebd: expected none or layer_norm"},
+        {"deberta-v2", R"({"position_buckets": 6})",
+         "rel_embeddings.weight: expected floats [12, 48], got [16, 48]"},
+        {"deberta-v2", R"({"max_relative_positions": 5})", "position_buckets: expected 2 to less than"},
         {"modernbert-decoder", R"({"local_attention": 1})", "local_attention: expected at least 2"},
     };
     for (const Case& c : cases) {
