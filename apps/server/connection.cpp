@@ -62,7 +62,10 @@ bool Connection::stays() {
 
 template <class Stream> bool Listener::process(Stream& stream) {
     bool closed = false;
-    const auto setup = [&](httplib::Request& request) { stream.set_version(request.version); };
+    const auto setup = [&](httplib::Request& request) {
+        stream.set_version(request.version);
+        request.ranges.clear();  // what is answered is whole: its parts could be asked for without end
+    };
     if constexpr (requires { this->process_request(stream, true, closed, setup); })
         return this->process_request(stream, true, closed, setup);
     else  // from 0.18 on, which asks for the addresses of both ends

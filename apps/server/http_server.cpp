@@ -81,10 +81,25 @@ struct HttpServer::Impl {
     void complete(const Json& body, Response& out);
     void embed(const Json& body, Response& out);
     void rank(const Json& body, Response& out);
+    void tokenize(const Json& body, Response& out);
+    void detokenize(const Json& body, Response& out);
+    void apply_template(const Json& body, Response& out);
+    void give(const Json& answer, Response& out);
     /// Responds with what was made of texts of so many tokens.
     void give_list(const char* name, Json list, size_t tokens, Response& out);
-    /// What a template refuses is the client's to mend. Errors: bad_argument, and ChatTemplate's others.
+    /// What a template refuses is the client's to mend. Errors: bad_argument, unsupported where there is
+    /// none, and ChatTemplate's others.
     ChatPrompt rendered(Conversation& conversation) const;
+    ChatPrompt rendered_chat(const Json& body) const {
+        Conversation conversation =
+            parse_chat(body, options.defaults, model.architecture.logits()).conversation;
+        return rendered(conversation);
+    }
+    /// Whether the prompt, rendered from the conversation, would be another one without its tools.
+    bool shows_tools(Conversation conversation, const ChatPrompt& prompt) const {
+        conversation.tools = nullptr;
+        return rendered(conversation).text != prompt.text;
+    }
     using MakeReply = std::function<std::unique_ptr<Reply>(size_t prompt_tokens)>;
     using MakeChatReply = std::function<std::unique_ptr<Reply>(const ReplyForm& form, size_t prompt_tokens)>;
     /// Answers what a chat's template makes of the request.
@@ -177,10 +192,7 @@ void HttpServer::Impl::answer(const AnswerRequest& request, const std::vector<st
     const auto exchange = std::make_shared<Exchange>(std::move(replies));
     queue.ask(std::move(questions), exchange->mailbox());
     out.set_header("Cache-Control", "no-store");
-    if (!request.stream) {
-        out.set_content(json_text(exchange->whole([] { return Connection::current().stays(); })), json_type);
-        return metrics.count(Outcome::answered);
-    }
+    if (!request.stream) return give(exchange->whole([] { return Connection::current().stays(); }), out);
     out.set_chunked_content_provider(
         "text/event-stream",
         [this, exchange](size_t, httplib::DataSink& sink) {
@@ -215,7 +227,9 @@ void HttpServer::Impl::converse(ChatRequest& request, const MakeChatReply& make_
     const ChatPrompt prompt = rendered(request.conversation);
     ReplyForm form = reply_form(model.chat_template.source(), prompt.text, request.conversation.tools);
     if (!request.must_call.empty()) {
-        if (form.call.special) {  // which no grammar knows
+        // Where no grammar can spell a call as the template has it, or nobody knows how it has them: JSON.
+        const bool unknown = form.call.begin.empty() && !form.bare_calls && !form.channels;
+        if (form.call.special || (unknown && shows_tools(request.conversation, prompt))) {
             form.call = {};
             form.bare_calls = true;
         }
@@ -277,8 +291,7 @@ void HttpServer::Impl::message(const Json& body, Response& out) {
 void HttpServer::Impl::count_message(const Json& body, Response& out) {
     ChatRequest request = parse_messages(body, options.defaults, model.architecture.logits());
     const size_t tokens = encode_prompt(*model.tokenizer, rendered(request.conversation)).size();
-    out.set_content(json_text(Json{{"input_tokens", tokens}}), json_type);
-    metrics.count(Outcome::answered);
+    give({{"input_tokens", tokens}}, out);
 }
 
 void HttpServer::Impl::complete(const Json& body, Response& out) {
@@ -299,14 +312,18 @@ void HttpServer::Impl::complete(const Json& body, Response& out) {
         out);
 }
 
+void HttpServer::Impl::give(const Json& answer, Response& out) {
+    metrics.count(Outcome::answered);
+    out.set_content(json_text(answer), json_type);
+}
+
 void HttpServer::Impl::give_list(const char* name, Json list, size_t tokens, Response& out) {
     metrics.prompt_tokens += tokens;
-    metrics.count(Outcome::answered);
-    out.set_content(json_text(Json{{"object", "list"},
-                                   {name, std::move(list)},
-                                   {"model", options.model},
-                                   {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}}),
-                    json_type);
+    give({{"object", "list"},
+          {name, std::move(list)},
+          {"model", options.model},
+          {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}},
+         out);
 }
 
 void HttpServer::Impl::embed(const Json& body, Response& out) {
@@ -356,6 +373,32 @@ void HttpServer::Impl::rank(const Json& body, Response& out) {
         if (request.returns_documents) results.back()["document"] = {{"text", request.documents[index]}};
     }
     give_list("results", std::move(results), tokens, out);
+}
+
+void HttpServer::Impl::tokenize(const Json& body, Response& out) {
+    const TokenizeRequest request = parse_tokenize(body);
+    const std::vector<TokenId> ids =
+        request.text ? model.tokenizer->encode(*request.text, {.add_special = request.add_special,
+                                                               .parse_special = request.parse_special})
+                     : encode_prompt(*model.tokenizer, rendered_chat(body));
+    give({{"tokens", token_list(*model.tokenizer, ids, request.with_pieces)},
+          {"count", ids.size()},
+          {"max_model_len", engine.memory_plan().context}},
+         out);
+}
+
+void HttpServer::Impl::detokenize(const Json& body, Response& out) {
+    const std::vector<TokenId> ids = parse_detokenize(body);
+    for (const TokenId id : ids)
+        if (uint32_t(id) >= model.tokenizer->size())
+            fail(Status::bad_argument, "request", "expected ids below ", model.tokenizer->size(), ", got ",
+                 id);
+    const std::string text = model.tokenizer->decode(ids, true);
+    give({{"content", text}, {"prompt", text}}, out);
+}
+
+void HttpServer::Impl::apply_template(const Json& body, Response& out) {
+    give({{"prompt", rendered_chat(body).text}}, out);
 }
 
 void HttpServer::Impl::models(const Request& in, Response& out) {
@@ -410,9 +453,14 @@ void HttpServer::Impl::route() {
     const size_t threads = options.most_waiting + engine.options().sequences + own_threads;
     http.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
     http.set_error_handler([this](const Request& in, Response& out) {
-        if (out.body.empty())
-            answer_error({Status::failed, out.status, "invalid_request_error", nullptr},
-                         cat("[serve] status ", out.status, ": ", in.method, " ", in.path), in, out);
+        if (!out.body.empty()) return;
+        constexpr size_t most_form = CPPHTTPLIB_FORM_URL_ENCODED_PAYLOAD_MAX_LENGTH;
+        const std::string why = out.status == 413
+                                    ? cat(", expected a body of at most ", most_body, " bytes, ", most_form,
+                                          " as application/x-www-form-urlencoded, got more")
+                                    : "";
+        answer_error({Status::failed, out.status, "invalid_request_error", nullptr},
+                     cat("[serve] status ", out.status, ": ", in.method, " ", in.path, why), in, out);
     });
     if (options.log)
         http.set_logger([this](const Request& in, const Response& out) {
@@ -434,10 +482,17 @@ void HttpServer::Impl::route() {
     http.Get("/v1/models", [this](const Request& in, Response& out) { models(in, out); });
     http.Get("/v1/models/(.+)", [this](const Request& in, Response& out) { models(in, out); });
     constexpr std::pair<const char*, void (Impl::*)(const Json&, Response&)> posts[] = {
-        {"/v1/chat/completions", &Impl::chat}, {"/v1/responses", &Impl::respond},
-        {"/v1/completions", &Impl::complete},  {"/v1/embeddings", &Impl::embed},
-        {"/v1/rerank", &Impl::rank},           {"/rerank", &Impl::rank},
-        {messages_path, &Impl::message},       {"/v1/messages/count_tokens", &Impl::count_message},
+        {"/v1/chat/completions", &Impl::chat},
+        {"/v1/responses", &Impl::respond},
+        {"/v1/completions", &Impl::complete},
+        {"/v1/embeddings", &Impl::embed},
+        {"/v1/rerank", &Impl::rank},
+        {"/rerank", &Impl::rank},
+        {"/tokenize", &Impl::tokenize},
+        {"/detokenize", &Impl::detokenize},
+        {"/apply-template", &Impl::apply_template},
+        {messages_path, &Impl::message},
+        {"/v1/messages/count_tokens", &Impl::count_message},
     };
     for (const auto& [path, handler] : posts)
         http.Post(path, [this, handler = handler](const Request& in, Response& out) {

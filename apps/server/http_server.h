@@ -1,5 +1,6 @@
 // The OpenAI API over HTTP, for one model: /v1/chat/completions, /v1/responses, /v1/completions,
-// /v1/embeddings, /v1/rerank, /v1/models; Anthropic's /v1/messages; /health, /metrics, and a page to chat in.
+// /v1/embeddings, /v1/rerank, /v1/models; Anthropic's /v1/messages; /tokenize, /detokenize, /apply-template;
+// /health, /metrics, and a page to chat in.
 #pragma once
 
 #include "guard.h"

@@ -1,6 +1,8 @@
 // See replies.h.
 #include "replies.h"
 
+#include "grammar/unicode_text.h"
+
 #include <algorithm>
 #include <random>
 
@@ -33,6 +35,25 @@ Json bytes_of(std::string_view piece) {
 }
 
 }  // namespace
+
+Json token_list(const Tokenizer& tokenizer, std::span<const TokenId> ids, bool with_pieces) {
+    const auto is_utf8 = [](std::string_view text) {
+        while (const auto step = text.empty() ? std::nullopt : grammar::utf8_step(text))
+            text.remove_prefix(step->bytes);
+        return text.empty();
+    };
+    Json list = Json::array();
+    for (const TokenId id : ids) {
+        if (!with_pieces) {
+            list.push_back(id);
+            continue;
+        }
+        const std::string piece = tokenizer.piece(id, true);
+        const Json shown = is_utf8(piece) ? Json(piece) : bytes_of(piece);
+        list.push_back({{"id", id}, {"piece", shown}});
+    }
+    return list;
+}
 
 Json error_json(std::string_view message, std::string_view type, const Json& code) {
     return {{"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", code}}}};

@@ -70,6 +70,9 @@ class ChoicesReply final : public Reply {
 /// Of a chat: an entry for each token.
 Json logprob_entries(const Tokenizer& tokenizer, const std::vector<TokenLogprobs>& tokens);
 
+/// Ids, or objects of an id and its piece: a text, or where it is not UTF-8 its bytes, as llama.cpp has it.
+Json token_list(const Tokenizer& tokenizer, std::span<const TokenId> ids, bool with_pieces);
+
 /// An error as the API has it. type: "invalid_request_error", "server_error", ...
 Json error_json(std::string_view message, std::string_view type, const Json& code = nullptr);
 std::string event_text(const Json& json);  // "data: ...\n\n"

@@ -26,10 +26,10 @@ inline uint32_t whole(const char* name, const Json& value, uint32_t least, uint3
         expected(name, cat("a whole number from ", least, " to ", most), value);
     return value.get<uint32_t>();
 }
-inline bool truth(const Json& body, const char* name) {
+inline bool truth(const Json& body, const char* name, bool otherwise = false) {
     const Json* const value = field(body, name);
     if (value && !value->is_boolean()) expected(name, "true or false", *value);
-    return value && value->get<bool>();
+    return value ? value->get<bool>() : otherwise;
 }
 inline std::string text(const char* name, const Json& value) {
     if (!value.is_string()) expected(name, "a string", value);

@@ -9,6 +9,7 @@
 #include "tokenizer/json.h"
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 namespace scoria::server {
@@ -40,9 +41,10 @@ constexpr NumberField number_fields[] = {
 struct WholeField {
     const char* name;
     uint32_t SamplingOptions::*member;
+    bool unlimited = false;  // by -1, too, as in llama.cpp's API and vLLM's
 };
 constexpr WholeField whole_fields[] = {
-    {"top_k", &SamplingOptions::top_k},
+    {"top_k", &SamplingOptions::top_k, true},
     {"repeat_last_n", &SamplingOptions::repetition_window},
     {"dry_allowed_length", &SamplingOptions::dry_allowed_length},
 };
@@ -87,11 +89,17 @@ AnswerRequest read_answers(const Json& body, const AnswerDefaults& defaults, uin
     for (const NumberField& each : number_fields)
         if (const Json* value = field(body, each.name))
             options.sampling.*each.member = number(each.name, *value);
+    if (options.sampling.top_p == 0)
+        options.sampling.top_p = std::numeric_limits<float>::min();  // the best alone
+    const auto limit = [](const char* name, const Json& value, uint32_t least) {
+        return value == -1 ? 0 : whole(name, value, least, UINT32_MAX);
+    };
     for (const WholeField& each : whole_fields)
         if (const Json* value = field(body, each.name))
-            options.sampling.*each.member = whole(each.name, *value, 0, UINT32_MAX);
+            options.sampling.*each.member =
+                each.unlimited ? limit(each.name, *value, 0) : whole(each.name, *value, 0, UINT32_MAX);
     for (const char* name : {"max_tokens", "max_completion_tokens", "max_output_tokens"})  // the last counts
-        if (const Json* value = field(body, name)) options.max_tokens = whole(name, *value, 1, UINT32_MAX);
+        if (const Json* value = field(body, name)) options.max_tokens = limit(name, *value, 1);
     if (const Json* value = field(body, "stop")) options.stop = texts("stop", *value);
     (void)StopFinder(options.stop);  // refuses what would fail later
     if (const Json* value = field(body, "logit_bias")) read_biases(*value, options.sampling);
@@ -222,7 +230,7 @@ Json parse_body(const std::string& body) {
 }
 
 ChatRequest parse_chat(const Json& body, const AnswerDefaults& defaults, uint32_t tokens) {
-    refuse(body, {"audio", "functions", "function_call"});
+    refuse(body, {"audio", "functions", "function_call", "chat_template", "continue_final_message"});
     std::optional<uint32_t> logprobs;
     if (truth(body, "logprobs")) {
         const Json* const best = field(body, "top_logprobs");
@@ -239,6 +247,7 @@ ChatRequest parse_chat(const Json& body, const AnswerDefaults& defaults, uint32_
     }
     if (const Json* effort = field(body, "reasoning_effort"))
         request.conversation.variables["reasoning_effort"] = text("reasoning_effort", *effort);
+    request.conversation.add_generation_prompt = truth(body, "add_generation_prompt", true);
     read_tools(body, request);
     return request;
 }
@@ -253,6 +262,27 @@ CompletionRequest parse_completion(const Json& body, const AnswerDefaults& defau
     if (const Json* value = field(body, "best_of"); value && *value != request.answers.size())
         expected("best_of", "n", *value);
     return request;
+}
+
+TokenizeRequest parse_tokenize(const Json& body) {
+    refuse(body, {"return_token_strs"});
+    TokenizeRequest request{.with_pieces = truth(body, "with_pieces")};
+    const Json* const content = field(body, "content");  // llama.cpp's, which adds nothing unless it is told
+    const Json* const prompt = field(body, "prompt");    // vLLM's
+    if (content && prompt) expected("prompt", "the only one beside content", *prompt);
+    if (content || prompt)
+        request.text = text(content ? "content" : "prompt", content ? *content : *prompt);
+    else if (!field(body, "messages"))
+        expected("content", "a string, or prompt or messages in its place", Json());
+    request.add_special = truth(body, "add_special", truth(body, "add_special_tokens", prompt != nullptr));
+    request.parse_special = truth(body, "parse_special", true);
+    return request;
+}
+
+std::vector<TokenId> parse_detokenize(const Json& body) {
+    const Json* const tokens = field(body, "tokens");
+    if (!tokens || !tokens->is_array()) expected("tokens", "an array of ids", tokens ? *tokens : Json());
+    return ids("tokens", *tokens);
 }
 
 EmbeddingRequest parse_embedding(const Json& body) {
@@ -286,7 +316,9 @@ RankRequest parse_rank(const Json& body) {
 grammar::Grammar call_grammar(const Json& tools, const std::string& name, const ReplyForm& form) {
     if (form.call.begin.empty() && !form.bare_calls)
         fail(Status::unsupported, "request",
-             "expected tool_choice none or auto, for a model whose calls are not known, got another");
+             "expected tool_choice none or auto, for a model that is shown no tools or calls them in "
+             "channels, "
+             "got another");
     const char* const key = form.bare_calls ? "parameters" : "arguments";
     Json any = Json::array();
     for (const Json& tool : tools) {

@@ -38,6 +38,13 @@ struct CompletionRequest : AnswerRequest {
     std::vector<std::variant<std::string, std::vector<TokenId>>> prompts;
 };
 
+/// As llama.cpp's server and vLLM have it: what of a conversation is asked for, or of a text.
+struct TokenizeRequest {
+    std::optional<std::string> text;  // none: a conversation's, which parse_chat() reads
+    bool add_special = false, parse_special = true;
+    bool with_pieces = false;
+};
+
 struct EmbeddingRequest {
     std::vector<std::variant<std::string, std::vector<TokenId>>> inputs;
     bool base64 = false;
@@ -58,6 +65,8 @@ struct RankRequest {
 Json parse_body(const std::string& body);
 ChatRequest parse_chat(const Json& body, const AnswerDefaults& defaults, uint32_t tokens);
 CompletionRequest parse_completion(const Json& body, const AnswerDefaults& defaults, uint32_t tokens);
+TokenizeRequest parse_tokenize(const Json& body);
+std::vector<TokenId> parse_detokenize(const Json& body);
 EmbeddingRequest parse_embedding(const Json& body);
 RankRequest parse_rank(const Json& body);
 

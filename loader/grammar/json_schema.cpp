@@ -7,8 +7,11 @@
 #include "unicode_text.h"
 
 #include <algorithm>
+#include <bit>
+#include <charconv>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 
 namespace scoria::grammar {
@@ -16,10 +19,6 @@ namespace {
 
 constexpr uint32_t most_rules = 100'000;
 constexpr size_t most_alternatives = 256;  // of a oneOf: they are compared in pairs
-
-bool has_fraction(const Json& value) {
-    return value.is_number_float() && value.get<double>() != std::floor(value.get<double>());
-}
 
 Expr quoted(Expr inside) { return sequence({text("\""), std::move(inside), text("\"")}); }
 
@@ -63,6 +62,8 @@ class Builder {
     Expr of_type(const std::string& type, const Json& schema, const std::string& where, uint32_t depth);
     Expr object(const Json& schema, const std::string& where, uint32_t depth);
     Expr array(const Json& schema, const std::string& where, uint32_t depth);
+    Expr distinct(const Json& items, uint32_t least, uint32_t most, const Expr& comma,
+                  const std::string& where);
     Expr string(const Json& schema, const std::string& where);
     Expr integer(const Json& schema, const std::string& where);
     Expr number(const Json& schema, const std::string& where);
@@ -70,8 +71,9 @@ class Builder {
 
     void check_keywords(const Json& schema, const std::string& where) const;
     std::optional<uint32_t> count(const Json& schema, const char* keyword, const std::string& where) const;
-    std::optional<int64_t> bound(const Json& schema, const char* keyword, bool up,
-                                 const std::string& where) const;
+    std::optional<Bound> bound(const Json& schema, bool up, const std::string& where) const;
+    Expr multiples(const Json& schema, bool whole, const std::optional<Bound>& least,
+                   const std::optional<Bound>& most, const std::string& where);
 
     /// A space, or a line end and a short indent: what models write, without end.
     Expr space() {
@@ -123,8 +125,7 @@ Expr Builder::described(const Json& schema, const std::string& where, uint32_t d
 void Builder::check_keywords(const Json& schema, const std::string& where) const {
     for (const auto& [keyword, given] : schema.items()) {
         if (is_annotation(keyword) || keyword == "type" || keyword == "$id") continue;
-        if (keyword == "uniqueItems" && given == Json(false)) continue;
-        if (keyword == "uniqueItems" || type_of_keyword(keyword).empty()) refuse_keyword(where, keyword);
+        if (type_of_keyword(keyword).empty()) refuse_keyword(where, keyword);
     }
 }
 
@@ -196,41 +197,79 @@ std::optional<uint32_t> Builder::count(const Json& schema, const char* keyword,
     return uint32_t(at->get<double>());
 }
 
-/// A bound of integers, exclusive ones made inclusive: the least integer above, or the largest below (`up`
-/// says which).
-std::optional<int64_t> Builder::bound(const Json& schema, const char* keyword, bool up,
-                                      const std::string& where) const {
-    const auto at = schema.find(keyword);
-    if (at == schema.end()) return std::nullopt;
-    if (!at->is_number() || std::abs(at->get<double>()) > 4e18)
+/// A number as it is written in decimals.
+Bound decimal(const Json& schema, const char* keyword, const std::string& where) {
+    const Json& given = schema[keyword];
+    const double size = given.is_number() ? std::abs(given.get<double>()) : 1e300;
+    if (size > 4e18)
         fail(Status::bad_argument, "json schema", "at ", where, ": expected ", keyword,
-             " to be a number within 4e18, got ", at->dump());
-    const bool exclusive = std::string_view(keyword).starts_with("exclusive");
-    if (at->is_number_integer()) return at->get<int64_t>() + (exclusive ? (up ? 1 : -1) : 0);
-    const double given = at->get<double>(), rounded = up ? std::ceil(given) : std::floor(given);
-    return int64_t(rounded) + (exclusive && rounded == given ? (up ? 1 : -1) : 0);
+             " to be a number within 4e18, got ", given.dump());
+    char digits[400];
+    const std::to_chars_result end =
+        std::to_chars(digits, std::end(digits), given.get<double>(), std::chars_format::fixed);
+    const std::string text = given.is_number_integer() ? given.dump() : std::string(digits, end.ptr);
+    const size_t sign = text[0] == '-', point = std::min(text.find('.'), text.size());
+    Bound bound{.negative = sign && size > 0,
+                .whole = std::stoull(text.substr(sign, point - sign)),
+                .fraction = text.substr(std::min(point + 1, text.size()))};
+    if (bound.fraction.size() > 16) refuse_keyword(where, keyword, "of more than 16 decimals");
+    return bound;
+}
+
+/// The tighter one of the inclusive and the exclusive lower (`up`) or upper bound.
+std::optional<Bound> Builder::bound(const Json& schema, bool up, const std::string& where) const {
+    const char* const closed = up ? "minimum" : "maximum";
+    const char* const open = up ? "exclusiveMinimum" : "exclusiveMaximum";
+    std::optional<Bound> inclusive, exclusive;
+    if (schema.contains(closed)) inclusive = decimal(schema, closed, where);
+    if (!schema.contains(open)) return inclusive;
+    exclusive = decimal(schema, open, where);
+    exclusive->open = true;
+    const bool wider = inclusive && (up ? schema[open] < schema[closed] : schema[open] > schema[closed]);
+    return wider ? inclusive : exclusive;
+}
+
+Expr Builder::multiples(const Json& schema, bool whole, const std::optional<Bound>& least,
+                        const std::optional<Bound>& most, const std::string& where) {
+    const Bound step = decimal(schema, "multipleOf", where);
+    uint32_t decimals = uint32_t(step.fraction.size());
+    if (step.negative || (step.whole == 0 && decimals == 0)) refuse_schema(where, "a multipleOf above 0");
+    if (decimals > 9 || step.whole > UINT32_MAX) refuse_keyword(where, "multipleOf", "of so many digits");
+    uint64_t power = 1;
+    for (uint32_t i = 0; i < decimals; ++i) power *= 10;
+    uint64_t divisor = step.whole * power + (decimals ? std::stoull(step.fraction) : 0);
+    if (whole) {
+        divisor /= std::gcd(divisor, power);
+        decimals = 0;
+    }
+    std::optional<int64_t> low, high;
+    if (least) low = least->scaled(decimals, true);
+    if (most) high = most->scaled(decimals, false);
+    const auto rule = [this](Expr body) { return new_rule("multiple", std::move(body)); };
+    std::optional<Expr> all =
+        low && high && *low > *high ? std::nullopt : json_multiples(divisor, decimals, low, high, rule);
+    if (!all) refuse_schema(where, "a multiple within the bounds");
+    return *std::move(all);
 }
 
 Expr Builder::integer(const Json& schema, const std::string& where) {
-    const auto tighter = [&](const char* one, const char* other, bool up) {
-        const auto a = bound(schema, one, up, where), b = bound(schema, other, up, where);
-        return a && b ? std::optional(up ? std::max(*a, *b) : std::min(*a, *b)) : a ? a : b;
-    };
-    const auto least = tighter("minimum", "exclusiveMinimum", true);
-    const auto most = tighter("maximum", "exclusiveMaximum", false);
-    if (least && most && *least > *most) refuse_schema(where, "an integer within the bounds");
-    return json_integers(least, most);
+    const std::optional<Bound> least = bound(schema, true, where), most = bound(schema, false, where);
+    if (schema.contains("multipleOf")) return multiples(schema, true, least, most, where);
+    std::optional<int64_t> low, high;
+    if (least) low = least->scaled(0, true);
+    if (most) high = most->scaled(0, false);
+    if (low && high && *low > *high) refuse_schema(where, "an integer within the bounds");
+    return json_integers(low, high);
 }
 
 Expr Builder::number(const Json& schema, const std::string& where) {
-    for (const char* keyword : {"exclusiveMinimum", "exclusiveMaximum"})
-        if (schema.contains(keyword)) refuse_keyword(where, keyword, "of numbers that need not be integers");
-    for (const char* keyword : {"minimum", "maximum"})
-        if (const auto at = schema.find(keyword); at != schema.end() && has_fraction(*at))
-            refuse_keyword(where, keyword, "that is no integer");
-    const auto least = bound(schema, "minimum", true, where), most = bound(schema, "maximum", false, where);
-    if (least && most && *least > *most) refuse_schema(where, "a number within the bounds");
-    if (least || most) return json_numbers(least, most);
+    const std::optional<Bound> least = bound(schema, true, where), most = bound(schema, false, where);
+    if (schema.contains("multipleOf")) return multiples(schema, false, least, most, where);
+    if (least || most) {
+        std::optional<Expr> all = json_numbers(least, most);
+        if (!all) refuse_schema(where, "a number within the bounds");
+        return *std::move(all);
+    }
     // Short enough to be a finite double wherever it is read.
     return shared("number", [] {
         const Expr digit = characters({{'0', '9'}});
@@ -349,6 +388,41 @@ Expr Builder::object(const Json& schema, const std::string& where, uint32_t dept
     return sequence({text("{"), space(), std::move(first), space(), text("}")});
 }
 
+/// Some of the values of an enum, each once: a rule for every set of those that were.
+Expr Builder::distinct(const Json& items, uint32_t least, uint32_t most, const Expr& comma,
+                       const std::string& where) {
+    constexpr size_t most_values = 8;
+    const Json schema = document_.flat(items, where);
+    const auto listed_values = schema.find("enum");
+    if (listed_values == schema.end()) refuse_keyword(where, "uniqueItems", "of other items than an enum's");
+    std::vector<Expr> values;
+    Json seen = Json::array();
+    for (const Json& each : *listed_values) {
+        if (std::ranges::find(seen, each) != seen.end()) continue;
+        seen.push_back(each);
+        Json one = schema;
+        one["enum"] = Json::array({each});
+        if (!schema.contains("type") || has_type(each, types_of(schema, where)))
+            values.push_back(listed(one, one["enum"], where + "/items"));
+    }
+    if (values.size() > most_values)
+        refuse_keyword(where, "uniqueItems", cat("of more than ", most_values, " values"));
+    if (least > values.size()) refuse_schema(where, "an array of so many different values");
+    std::vector<uint32_t> rules;  // by the set of values that were
+    for (size_t i = 0; i < size_t{1} << values.size(); ++i) rules.push_back(new_rule(where));
+    for (size_t used = 0; used < rules.size(); ++used) {
+        const auto count = uint32_t(std::popcount(used));
+        std::vector<Expr> all;
+        if (count >= least) all.push_back(text(""));
+        for (size_t i = 0; i < values.size() && count < most; ++i)
+            if (!(used >> i & 1))
+                all.push_back(sequence(
+                    {used ? comma : text(""), values[i], rule_reference(rules[used | size_t{1} << i])}));
+        set(rules[used], choice(std::move(all)));
+    }
+    return rule_reference(rules[0]);
+}
+
 Expr Builder::array(const Json& schema, const std::string& where, uint32_t depth) {
     Json prefix = schema.value("prefixItems", Json::array());
     Json items = schema.value("items", Json(true));
@@ -368,6 +442,10 @@ Expr Builder::array(const Json& schema, const std::string& where, uint32_t depth
     if (most < prefix.size()) prefix.erase(prefix.begin() + most, prefix.end());
 
     const Expr comma = sequence({text(","), space()});
+    if (schema.value("uniqueItems", false) && most > 1) {
+        if (!prefix.empty()) refuse_keyword(where, "uniqueItems", "beside prefixItems");
+        return sequence({text("["), space(), distinct(items, least, most, comma, where), space(), text("]")});
+    }
     const uint32_t fixed = uint32_t(prefix.size());
     const uint32_t more = most == unbounded ? unbounded : most - fixed,
                    needed = least > fixed ? least - fixed : 0;

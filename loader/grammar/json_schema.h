@@ -12,10 +12,10 @@ namespace scoria::grammar {
 using Json = nlohmann::ordered_json;
 
 /// Supported: type (lists too), properties, required, additionalProperties; items, prefixItems, minItems,
-/// maxItems; enum, const; anyOf, oneOf of alternatives that can be told apart, allOf of what can be combined;
-/// $ref within the document, recursive too; minLength, maxLength, pattern, format date, time, date-time and
-/// uuid; bounds of integers, and whole inclusive ones of numbers; true and false. Errors: bad_argument;
-/// unsupported, naming the keyword and where it stands.
+/// maxItems, uniqueItems of few enumerated values; enum, const; anyOf, oneOf of alternatives that can be told
+/// apart, allOf of what can be combined; $ref within the document, recursive too; minLength, maxLength,
+/// pattern, formats (json_text.h); minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf; true and
+/// false. Errors: bad_argument; unsupported, naming the keyword and where it stands.
 Grammar json_schema_grammar(std::string_view schema);
 
 /// Schemas as data: what several keywords mean together.

@@ -36,6 +36,7 @@ constexpr Keyword keywords[] = {
     {"maximum", "integer"},
     {"exclusiveMinimum", "integer"},
     {"exclusiveMaximum", "integer"},
+    {"multipleOf", "integer"},
 };
 
 bool contains(const Json& list, const Json& value) { return std::ranges::find(list, value) != list.end(); }

@@ -1,6 +1,7 @@
 // Strings and integers of JSON; regular expressions are in json_pattern.cpp.
 #include "json_text.h"
 
+#include "fail.h"
 #include "unicode_text.h"
 
 #include <algorithm>
@@ -101,11 +102,48 @@ Expr naturals(uint64_t least, uint64_t most) {
 
 uint64_t size_of(int64_t value) { return value < 0 ? 0 - uint64_t(value) : uint64_t(value); }
 
-std::pair<int64_t, int64_t> closed(std::optional<int64_t> least, std::optional<int64_t> most) {
-    constexpr int64_t large = 9'999'999'999'999'999;
-    return {least.value_or(std::min(-large, most.value_or(-large))),
-            most.value_or(std::max(large, least.value_or(large)))};
+/// Fractions between two bounds of one whole number, from digit `at` on: whether none will do, and which
+/// will, of at least one digit. No bound: all of that side.
+struct Fractions {
+    bool none = false;
+    std::optional<Expr> some{};
+};
+Fractions fractions(const Bound* low, const Bound* high, size_t at) {
+    const bool low_ended = low && at >= low->fraction.size();
+    if (low_ended && !low->open) low = nullptr;
+    if (high && at >= high->fraction.size()) return {.none = !high->open && !low};
+    if (!low && !high) return {true, digits(1, 16)};
+    if (low_ended && low && !high)
+        return {false, sequence({repeat(text("0"), 0, 15), characters({{'1', '9'}}), digits(0, 16)})};
+    const char first = low && !low_ended ? low->fraction[at] : '0', last = high ? high->fraction[at] : '9';
+    std::vector<Expr> all;
+    for (char digit = first; digit <= last; ++digit) {
+        Fractions rest = fractions(digit == first ? low : nullptr, digit == last ? high : nullptr, at + 1);
+        if (!rest.none && !rest.some) continue;
+        Expr tail = rest.some ? *std::move(rest.some) : text("");
+        if (rest.none) tail = optional(std::move(tail));
+        all.push_back(sequence({text(std::string(1, digit)), std::move(tail)}));
+    }
+    return {!low, all.empty() ? std::nullopt : std::optional(choice(std::move(all)))};
 }
+
+/// Numbers without a sign between two of them.
+void add_magnitudes(const Bound& low, const Bound& high, const char* sign, std::vector<Expr>& all) {
+    const auto add = [&](uint64_t least, uint64_t most, const Bound* from, const Bound* to) {
+        Fractions behind = fractions(from, to, 0);
+        if (!behind.none && !behind.some) return;
+        Expr fraction = behind.some ? sequence({text("."), *std::move(behind.some)}) : text("");
+        if (behind.none) fraction = optional(std::move(fraction));
+        all.push_back(sequence({text(sign), naturals(least, most), std::move(fraction)}));
+    };
+    if (low.whole > high.whole) return;
+    if (low.whole == high.whole) return add(low.whole, low.whole, &low, &high);
+    add(low.whole, low.whole, &low, nullptr);
+    if (high.whole - low.whole > 1) add(low.whole + 1, high.whole - 1, nullptr, nullptr);
+    add(high.whole, high.whole, nullptr, &high);
+}
+
+constexpr uint64_t large = 9'999'999'999'999'999;
 
 }  // namespace
 
@@ -151,33 +189,69 @@ std::optional<Expr> json_format(std::string_view format) {
     if (format == "date") return date();
     if (format == "time") return time();
     if (format == "date-time") return sequence({date(), text("T"), time()});
-    if (format == "uuid") {
-        const auto group = [](uint32_t count) { return repeat(hex({{'0', '9'}, {'a', 'f'}}), count, count); };
-        return sequence(
-            {group(8), text("-"), group(4), text("-"), group(4), text("-"), group(4), text("-"), group(12)});
-    }
+    // RFC 3339's appendix A; RFC 1123, of at most 253 characters; RFC 5321, of at most 254; RFC 4291.
+    const std::string count = "[0-9]{1,9}", group = "[0-9a-fA-F]{1,4}",
+                      octet = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
+    const auto label = [](const char* first, int more) {
+        return cat(first, "[a-zA-Z0-9]{0,19}(-[a-zA-Z0-9]{1,20}){0,", more, "}");
+    };
+    const auto falling = [&](char first, char second, char third) {
+        return cat("(", count, first, "(", count, second, "(", count, third, ")?)?|", count, second, "(",
+                   count, third, ")?|", count, third, ")");
+    };
+    const std::string clock = cat("T", falling('H', 'M', 'S'));
+    std::string ipv6 = cat("(", group, ":){7}", group, "|(", group, ":){1,7}:|:(:", group, "){1,7}|::");
+    for (int before = 1; before < 7; ++before)
+        ipv6 += cat("|(", group, ":){", before, "}(:", group, "){1,", 7 - before, "}");
+    const std::pair<std::string_view, std::string> patterns[] = {
+        {"uuid", "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"},
+        {"duration", cat("P(", falling('Y', 'M', 'D'), "(", clock, ")?|", clock, "|", count, "W)")},
+        {"hostname", cat("(", label("[a-zA-Z0-9]", 2), "\\.){0,3}", label("[a-zA-Z]", 2))},
+        {"email", cat("[a-zA-Z0-9_+-]{1,20}(\\.[a-zA-Z0-9_+-]{1,20}){0,2}@(", label("[a-zA-Z0-9]", 1),
+                      "\\.){1,4}[a-zA-Z]{2,20}")},
+        {"ipv4", cat("(", octet, "\\.){3}", octet)},
+        {"ipv6", ipv6},
+    };
+    for (const auto& [name, pattern] : patterns)
+        if (format == name) return json_pattern(cat("^(", pattern, ")$"), text(""));
     return std::nullopt;
 }
 
+int64_t Bound::scaled(uint32_t decimals, bool up) const {
+    std::string all = std::to_string(whole) + fraction.substr(0, decimals);
+    all.append(decimals - std::min<size_t>(decimals, fraction.size()), '0');
+    if (all.size() > 19 || (decimals > 0 && all.size() > 18))
+        fail(Status::unsupported, "json schema", "expected a bound of at most 18 digits, got ", all);
+    const int64_t towards_zero = negative ? -int64_t(std::stoull(all)) : int64_t(std::stoull(all));
+    const bool exact = fraction.size() <= decimals;
+    const bool beyond = exact ? open : up != negative;
+    return towards_zero + (beyond ? (up ? 1 : -1) : 0);
+}
+
+std::pair<int64_t, int64_t> closed_range(std::optional<int64_t> least, std::optional<int64_t> most) {
+    constexpr auto side = int64_t(large);
+    return {least.value_or(std::min(-side, most.value_or(-side))),
+            most.value_or(std::max(side, least.value_or(side)))};
+}
+
 Expr json_integers(std::optional<int64_t> least, std::optional<int64_t> most) {
-    const auto [low, high] = closed(least, most);
+    const auto [low, high] = closed_range(least, most);
     std::vector<Expr> all;
     if (low < 0) all.push_back(sequence({text("-"), naturals(high < 0 ? size_of(high) : 1, size_of(low))}));
     if (high >= 0) all.push_back(naturals(low < 0 ? 0 : uint64_t(low), uint64_t(high)));
     return choice(std::move(all));
 }
 
-Expr json_numbers(std::optional<int64_t> least, std::optional<int64_t> most) {
-    const auto [low, high] = closed(least, most);
-    // A fraction moves a number away from zero: the last whole number before the bound takes none.
-    const Expr fraction = sequence({text("."), digits(1, 16)});
-    std::vector<Expr> all{json_integers(low, high)};
-    const uint64_t nearest = high < 0 ? size_of(high) : 0;
-    if (low < 0 && nearest < size_of(low))
-        all.push_back(sequence({text("-"), naturals(nearest, size_of(low) - 1), fraction}));
-    if (high > 0 && low < high)
-        all.push_back(sequence({naturals(low < 0 ? 0 : uint64_t(low), uint64_t(high) - 1), fraction}));
-    return choice(std::move(all));
+std::optional<Expr> json_numbers(const std::optional<Bound>& least, const std::optional<Bound>& most) {
+    const auto side = [](bool negative, const std::optional<Bound>& other) {
+        const bool same = other && other->negative == negative;
+        return Bound{.negative = negative, .whole = same ? std::max(large, other->whole) : large};
+    };
+    const Bound low = least.value_or(side(true, most)), high = most.value_or(side(false, least));
+    std::vector<Expr> all;
+    if (low.negative) add_magnitudes(high.negative ? high : Bound{.open = true}, low, "-", all);
+    if (!high.negative) add_magnitudes(low.negative ? Bound() : low, high, "", all);
+    return all.empty() ? std::nullopt : std::optional(choice(std::move(all)));
 }
 
 }  // namespace scoria::grammar

@@ -342,6 +342,12 @@ TEST_CASE("serve: a request is read as clients write it") {
     CHECK(options.stop == std::vector<std::string>{"end"});
     CHECK(usual.usage_at_end);
 
+    const ChatRequest unlimited =
+        parse_chat(chat(R"({"max_tokens":-1,"top_k":-1,"top_p":0})"), defaults, 100);
+    CHECK(unlimited.answers.front().max_tokens == 0);
+    CHECK(unlimited.answers.front().sampling.top_k == 0);
+    CHECK(unlimited.answers.front().sampling.top_p > 0);
+
     // Assistants that only call have no content.
     const ChatRequest history = parse_chat(
         chat(R"({"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",
@@ -387,8 +393,10 @@ TEST_CASE("serve: a request is read as clients write it") {
     for (
         const char* bad :
         {R"({"seed":1.5})", R"({"stream":1})", R"({"logprobs":true,"top_logprobs":21})",
-         R"({"logit_bias":{"x":1}})", R"({"grammar":"root ::= ("})", R"({"tools":3})", R"({"tools":[3]})",
-         R"({"tools":[{"type":"function","function":{}}]})", R"({"tools":[],"tool_choice":"required"})",
+         R"({"max_tokens":-2})", R"({"repeat_last_n":-1})", R"({"chat_template":"x"})",
+         R"({"continue_final_message":true})", R"({"logit_bias":{"x":1}})", R"({"grammar":"root ::= ("})",
+         R"({"tools":3})", R"({"tools":[3]})", R"({"tools":[{"type":"function","function":{}}]})",
+         R"({"tools":[],"tool_choice":"required"})",
          R"({"tools":[{"function":{"name":"f"}}],"tool_choice":{"allowed_tools":{"mode":"auto","tools":[{"function":{"name":"g"}}]}}})",
          R"({"stream_options":[]})"})
         CHECK_THROWS_AS(parse_chat(chat(bad), defaults, 100), Error);

@@ -214,21 +214,109 @@ TEST_CASE("serve: responses, whole and as events" * needs_fixtures()) {
     }
 }
 
-TEST_CASE("serve: a model whose calls no grammar can spell is made to call by JSON" * needs_fixtures()) {
+TEST_CASE("serve: a model whose calls no grammar can spell, or nobody knows, is made to call by JSON" *
+          needs_fixtures()) {
     const ScratchFolder folder;
     const std::string model = folder.path("model.gguf");
-    write_with_template(model, "{% for m in messages %}{{ m.content }}{% endfor %}{# [TOOL_CALLS] [ARGS] #}");
+    const auto ask = [&](const std::string& more) {
+        write_with_template(model, "{% for m in messages %}{{ m.content }}{% endfor %}" + more);
+        const Server server({"-m", model});
+        return server.post(
+            "chat/completions",
+            Json::parse(R"({"messages":[{"role":"user","content":"a"}],"max_tokens":170,"temperature":0,
+            "tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":
+                {"x":{"enum":["yes"]}},"required":["x"],"additionalProperties":false}}}],"tool_choice":"required"})"));
+    };
+    for (const char* more : {"{# [TOOL_CALLS] [ARGS] #}", "{% if tools %}tools{% endif %}"}) {
+        CAPTURE(more);
+        const Server::Result result = ask(more);
+        REQUIRE_MESSAGE(result.status == 200, result.json.dump());
+        const Json& choice = result.json["choices"][0];
+        CHECK(choice["finish_reason"] == "tool_calls");
+        CHECK(choice["message"]["content"].is_null());
+        CHECK(choice["message"]["tool_calls"][0]["function"]["arguments"] == R"({"x":"yes"})");
+    }
+    const Server::Result blind = ask("");
+    CHECK(blind.status == 400);
+    CHECK(blind.json["error"]["message"].get<std::string>().find("shown no tools") != std::string::npos);
+}
+
+TEST_CASE("serve: HTTP that is odd gets a whole answer or says why not" * needs_fixtures()) {
+    const Server server({"-m", tiny});
+    const std::string body = R"({"content":"a"})";
+    for (const char* range : {"bytes=0-3", "bytes=0-,0-,0-,0-"}) {
+        const auto response = server.client().Post("/tokenize", {{"Range", range}}, body, "application/json");
+        REQUIRE(response);
+        CHECK(response->status == 200);
+        CHECK(Json::parse(response->body)["count"] == 1);
+    }
+    const std::string form = R"({"content":")" + std::string(10'000, 'a') + "\"}";  // curl's type of --data
+    const auto refused = server.client().Post("/tokenize", form, "application/x-www-form-urlencoded");
+    REQUIRE(refused);
+    CHECK(refused->status == 413);
+    CHECK(refused->body.find("x-www-form-urlencoded") != std::string::npos);
+    CHECK(server.post("/tokenize", form).status == 200);
+}
+
+TEST_CASE("serve: texts and chats as tokens, and back, as clients of llama.cpp and of vLLM ask" *
+          needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string model = folder.path("model.gguf");
+    write_with_template(model, "{% for m in messages %}{{ m.role }}:{{ m.content }}\n{% endfor %}"
+                               "{% if tools %}{{ tools | length }} tools\n{% endif %}"
+                               "{% if add_generation_prompt %}<s>{% endif %}");
     const Server server({"-m", model});
-    const Server::Result result = server.post(
-        "chat/completions",
-        Json::parse(R"({"messages":[{"role":"user","content":"a"}],"max_tokens":170,"temperature":0,
-        "tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":
-            {"x":{"enum":["yes"]}},"required":["x"],"additionalProperties":false}}}],"tool_choice":"required"})"));
-    REQUIRE_MESSAGE(result.status == 200, result.json.dump());
-    const Json& choice = result.json["choices"][0];
-    CHECK(choice["finish_reason"] == "tool_calls");
-    CHECK(choice["message"]["content"].is_null());
-    CHECK(choice["message"]["tool_calls"][0]["function"]["arguments"] == R"({"x":"yes"})");
+    const auto ask = [&](const char* path, const char* body) {
+        const Server::Result result = server.post(path, std::string(body));
+        REQUIRE_MESSAGE(result.status == 200, result.json.dump());
+        return result.json;
+    };
+    const Json plain = ask("/tokenize", R"({"content":"ab <s>"})");
+    const Json with_begin = ask("/tokenize", R"({"content":"ab <s>","add_special":true})");
+    CHECK(plain["count"] == plain["tokens"].size());
+    CHECK(plain["max_model_len"].get<int>() > 0);
+    CHECK(plain["tokens"].back() == 1);
+    CHECK(with_begin["tokens"].size() == plain["tokens"].size() + 1);
+    CHECK(with_begin["tokens"][0] == 1);
+    CHECK(ask("/tokenize", R"({"prompt":"ab <s>"})") == with_begin);
+    CHECK(ask("/tokenize", R"({"prompt":"ab <s>","add_special_tokens":false})") == plain);
+    CHECK(ask("/tokenize", R"({"content":"ab <s>","parse_special":false})")["count"] > plain["count"]);
+    const Json back = ask("/detokenize", Json{{"tokens", with_begin["tokens"]}}.dump().c_str());
+    CHECK(back["content"] == back["prompt"]);
+    CHECK(back["prompt"] == "<s> ab <s>");
+    CHECK(ask("/detokenize", R"({"tokens":[]})")["content"] == "");
+    const Json pieces = ask("/tokenize", R"({"content":"\u00e9 ","with_pieces":true})")["tokens"];
+    std::string bytes;
+    for (const Json& token : pieces)
+        if (token["piece"].is_string())
+            bytes += token["piece"].get<std::string>();
+        else
+            for (const Json& byte : token["piece"]) bytes += char(byte.get<int>());
+    CHECK(bytes == " \u00e9 ");
+    const char* const chat = R"({"messages":[{"role":"user","content":[{"type":"text","text":"a<s>"}]}]})";
+    const std::string prompt = ask("/apply-template", chat)["prompt"];
+    CHECK(prompt == "user:a<s>\n<s>");
+    const Json tokens = ask("/tokenize", chat)["tokens"];
+    CHECK(std::ranges::count(tokens, Json(1)) == 1);  // the template's own; none that a message spells
+    CHECK(
+        ask("/apply-template",
+            R"({"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":{"name":"f"}}],)"
+            R"("add_generation_prompt":false})")["prompt"] == "user:a\n1 tools\n");
+    for (const auto& [path, body] : {std::pair("/tokenize", R"({"content":3})"),
+                                     {"/tokenize", R"({})"},
+                                     {"/tokenize", R"({"content":"a","prompt":"a"})"},
+                                     {"/tokenize", R"({"content":"a","add_special":1})"},
+                                     {"/tokenize", R"({"prompt":"a","return_token_strs":true})"},
+                                     {"/tokenize", R"({"messages":[]})"},
+                                     {"/detokenize", R"({"tokens":[-1]})"},
+                                     {"/detokenize", R"({"tokens":[4000000000]})"},
+                                     {"/detokenize", R"({"tokens":[1000000]})"},
+                                     {"/detokenize", R"({"tokens":"1"})"},
+                                     {"/apply-template", R"({"messages":3})"}})
+        CHECK_MESSAGE(server.post(path, std::string(body)).status == 400, body);
+    const Server bare({"-m", tiny});
+    CHECK(bare.post("/apply-template", std::string(chat)).status == 400);
+    CHECK(bare.post("/tokenize", std::string(chat)).status == 400);
 }
 
 TEST_CASE("serve: documents are ranked as Jina's API has it") {

@@ -39,7 +39,8 @@ class Server {
     Result post(const std::string& path, const std::string& body,
                 const httplib::Headers& headers = {}) const {
         httplib::Client client = this->client();
-        const auto response = client.Post("/v1/" + path, headers, body, "application/json");
+        const auto response =
+            client.Post(path.starts_with('/') ? path : "/v1/" + path, headers, body, "application/json");
         REQUIRE(response);
         return {response->status, Json::parse(response->body, nullptr, false)};
     }

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <random>
 #include <regex>
 
@@ -55,6 +56,9 @@ bool valid(const Json& root, const Json& schema, const Json& value) {
         for (size_t i = 0; i < value.size(); ++i)
             if (!valid(root, i < prefix.size() ? prefix[i] : items, value[i])) return false;
     }
+    if (value.is_array() && schema.value("uniqueItems", false))
+        for (const Json& each : value)
+            if (std::ranges::count(value, each) > 1) return false;
     if (value.is_string()) {
         const std::string text = value;
         const auto length = size_t(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
@@ -69,6 +73,8 @@ bool valid(const Json& root, const Json& schema, const Json& value) {
         if (number < schema.value("minimum", -1e300) || number > schema.value("maximum", 1e300)) return false;
         if (number <= schema.value("exclusiveMinimum", -1e300) ||
             number >= schema.value("exclusiveMaximum", 1e300))
+            return false;
+        if (schema.contains("multipleOf") && std::remainder(number, schema["multipleOf"].get<double>()) != 0)
             return false;
     }
     return true;
@@ -135,6 +141,10 @@ const std::vector<const char*> schemas{
     R"({"type": "number"})",
     R"({"type": "number", "minimum": 0, "maximum": 1})",
     R"({"type": ["number", "null"], "maximum": -3})",
+    R"({"type": "number", "exclusiveMinimum": -1.25, "maximum": 17.5})",
+    R"({"type": "number", "multipleOf": 0.25, "minimum": -3})",
+    R"({"type": "integer", "multipleOf": 12, "maximum": 1000})",
+    R"({"type": "array", "items": {"enum": ["a", 1, null]}, "uniqueItems": true})",
     R"({})",
 };
 
@@ -205,6 +215,41 @@ TEST_CASE("a schema's grammar lets through what people write") {
         {R"({"type": "string", "format": "uuid"})",
          {R"("01234567-89ab-cdef-0123-456789abcdef")"},
          {R"("0123")"}},
+        {R"({"type": "string", "format": "duration"})",
+         {R"("P1Y2M3D")", R"("PT1H30M")", R"("P3W")", R"("P1DT12H")", R"("PT5S")"},
+         {R"("P")", R"("PT")", R"("P1YT")", R"("1D")", R"("P1Y3D")", R"("PT1H5S")"}},
+        {R"({"type": "string", "format": "email"})",
+         {R"("a@b.co")", R"("first.last+tag@mail.example-site.co.uk")"},
+         {R"("a@b")", R"("@b.co")", R"("a..b@c.de")", R"("a@-b.co")", R"("a@b.c")", R"("a b@c.de")",
+          R"(".a@b.co")"}},
+        {R"({"type": "string", "format": "hostname"})",
+         {R"("localhost")", R"("www.example-site.com")", R"("4chan.org")"},
+         {R"("")", R"("-a.com")", R"("a-.com")", R"("a..b")", R"("a_b")", R"("1.2.3.4")"}},
+        {R"({"type": "string", "format": "ipv4"})",
+         {R"("0.0.0.0")", R"("192.168.1.254")", R"("255.255.255.255")"},
+         {R"("1.2.3")", R"("256.1.1.1")", R"("01.1.1.1")", R"("1.1.1.1.")"}},
+        {R"({"type": "string", "format": "ipv6"})",
+         {R"("::")", R"("::1")", R"("1::")", R"("2001:db8::8a2e:370:7334")", R"("1:2:3:4:5:6:7:8")",
+          R"("1:2:3:4:5:6::8")"},
+         {R"(":")", R"("1::2::3")", R"("1:2:3:4:5:6:7")", R"("1:2:3:4:5:6:7:8:9")", R"("1:2:3:4:5:6:7::8")",
+          R"("g::")", R"("12345::")", R"(":::")"}},
+        {R"({"type": "number", "exclusiveMinimum": 0})",
+         {"0.01", "1", "12.5", "0.000001"},
+         {"0", "0.0", "-1", "0.00"}},
+        {R"({"type": "number", "minimum": -0.5, "exclusiveMaximum": 1.25})",
+         {"-0.5", "-0.49", "-0.25", "0", "1", "1.2", "1.2499"},
+         {"-0.51", "-0.6", "-1", "1.25", "1.3", "2", "1.250"}},
+        {R"({"type": "number", "minimum": 0, "multipleOf": 0.01})",
+         {"0", "1", "1.5", "1.50", "19.99", "0.07"},
+         {"0.001", "-1", "1.", "01", "1.005"}},
+        {R"({"type": "integer", "multipleOf": 5, "minimum": 0, "exclusiveMaximum": 100})",
+         {"0", "5", "95"},
+         {"100", "7", "-5", "05", "5.0"}},
+        {R"({"multipleOf": 2.5, "type": "integer"})", {"5", "-10", "0"}, {"2", "-5.0", "2.5", "-0"}},
+        {R"({"type": "integer", "exclusiveMinimum": 1.5, "maximum": 3.9})", {"2", "3"}, {"1", "4"}},
+        {R"({"type": "array", "items": {"enum": ["a", "b", 1]}, "minItems": 1, "maxItems": 2, "uniqueItems": true})",
+         {R"(["a"])", R"(["b", 1])", R"([1,"a"])"},
+         {"[]", R"(["a","a"])", R"(["a","b",1])", R"([,"a"])"}},
         {R"({"type": "string", "pattern": "^a.c$"})", {R"("abc")", R"("a\"c")"}, {R"("ac")", R"("xabc")"}},
         {R"({"type": "string", "pattern": "b"})", {R"("b")", R"("abc")"}, {R"("ac")"}},
         {R"({"properties": {"ab": {"type": "null"}}, "additionalProperties": {"type": "integer"}})",
@@ -254,22 +299,88 @@ TEST_CASE("a schema's grammar lets through what people write") {
     }
 }
 
+/// 123 hundredths as "1.23", without zeros at the end.
+std::string hundredths(int64_t value) {
+    const std::string size = std::to_string(std::abs(value) + 100), digits = size.substr(size.size() - 2);
+    const size_t some = digits.find_last_not_of('0') + 1;
+    return cat(value < 0 ? "-" : "", std::abs(value) / 100, some ? "." : "", digits.substr(0, some));
+}
+
 TEST_CASE("ranges of numbers hold their numbers, fractions too") {
     std::mt19937 random(4);
     for (int round = 0; round < 60; ++round) {
-        const int64_t a = int64_t(random() % 60) - 30, b = int64_t(random() % 60) - 30;
-        const int64_t least = std::min(a, b), most = std::max(a, b);
+        const auto bound = [&] {  // in hundredths, often whole or of tenths
+            const auto size = int64_t(random() % 500) - 250, coarse = int64_t{1} << random() % 3;
+            return coarse == 1 ? size : coarse == 2 ? size / 10 * 10 : size / 100 * 100;
+        };
+        const auto of = [](int64_t value, bool open) {
+            const std::string text = hundredths(value);
+            const size_t sign = text[0] == '-', point = std::min(text.find('.'), text.size());
+            return Bound{value < 0, std::stoull(text.substr(sign, point - sign)),
+                         text.substr(std::min(point + 1, text.size())), open};
+        };
+        const int64_t a = bound(), b = bound(), least = std::min(a, b), most = std::max(a, b);
+        const bool from_open = random() % 2, to_open = random() % 2;
+        const auto holds = [&](int64_t value) {
+            return (from_open ? value > least : value >= least) && (to_open ? value < most : value <= most);
+        };
+        const std::optional<Expr> numbers = json_numbers(of(least, from_open), of(most, to_open));
+        REQUIRE(numbers.has_value() == (least < most || (!from_open && !to_open)));
+        if (!numbers) continue;
         Grammar grammar;
-        grammar.rules.push_back({"root", json_numbers(least, most)});
+        grammar.rules.push_back({"root", *numbers});
         Matcher matcher(std::make_shared<const Program>(grammar));
-        for (int tenths = -400; tenths <= 400; ++tenths) {
-            const int size = std::abs(tenths);
-            std::string text = cat(tenths < 0 ? "-" : "", size / 10);
-            if (size % 10 != 0) text += cat(".", size % 10);
-            if (accepts(matcher, text) != (tenths >= 10 * least && tenths <= 10 * most))
-                FAIL_CHECK(text << " in [" << least << ", " << most << "]");
-        }
+        for (int64_t value = -320; value <= 320; ++value)
+            if (accepts(matcher, hundredths(value)) != holds(value))
+                FAIL_CHECK(hundredths(value)
+                           << " between " << hundredths(least) << " and " << hundredths(most));
     }
+}
+
+TEST_CASE("multiples are those within the bounds, in all their decimals or fewer") {
+    std::mt19937 random(5);
+    for (const auto& [divisor, decimals] : {std::pair<uint64_t, uint32_t>{1, 2},
+                                            {5, 2},
+                                            {25, 2},
+                                            {7, 0},
+                                            {60, 0},
+                                            {3, 1},
+                                            {1, 0},
+                                            {1000, 0},
+                                            {1024, 0},
+                                            {1'000'000, 0}})
+        for (int round = 0; round < 8; ++round) {
+            const auto scale = int64_t(divisor > 100 ? 40 * divisor : 1500);
+            const int64_t a = int64_t(random() % uint64_t(2 * scale)) - scale,
+                          b = int64_t(random() % uint64_t(2 * scale)) - scale;
+            const int64_t least = std::min(a, b), most = std::max(a, b);
+            Grammar grammar;
+            grammar.rules.push_back({"root", {}});
+            const std::optional<Expr> all = json_multiples(divisor, decimals, least, most, [&](Expr body) {
+                grammar.rules.push_back({"multiple", std::move(body)});
+                return uint32_t(grammar.rules.size() - 1);
+            });
+            const int64_t first = least + (int64_t(divisor) - least % int64_t(divisor)) % int64_t(divisor);
+            if (!all) {
+                CHECK(first > most);
+                continue;
+            }
+            grammar.rules[0].body = *all;
+            Matcher matcher(std::make_shared<const Program>(grammar));
+            int64_t power = 1;
+            for (uint32_t i = 0; i < decimals; ++i) power *= 10;
+            const int64_t step = std::max<int64_t>(1, int64_t(divisor) / 50);
+            for (int64_t value = least / step * step - 3 * step; value <= most + 3 * step; value += step) {
+                std::string text = std::to_string(std::abs(value) / power);
+                if (decimals) text += "." + std::to_string(std::abs(value) % power + power).substr(1);
+                if (value < 0) text.insert(0, "-");
+                const bool is = value % int64_t(divisor) == 0 && value >= least && value <= most;
+                if (accepts(matcher, text) != is) FAIL_CHECK(text << " of " << divisor);
+                while (decimals && text.back() == '0') text.pop_back();
+                if (text.back() == '.') text.pop_back();
+                if (text != "-0" && accepts(matcher, text) != is) FAIL_CHECK(text << " of " << divisor);
+            }
+        }
 }
 
 TEST_CASE("ranges of integers hold exactly their integers") {
@@ -310,14 +421,26 @@ TEST_CASE("schemas that cannot be kept are refused by keyword and place") {
         {R"({"type": "object", "patternProperties": {}})", "patternProperties"},
         {R"({"type": "object", "properties": {"a": {"type": "array", "uniqueItems": true}}})", "uniqueItems"},
         {R"({"type": "object", "properties": {"a": {"type": "array", "contains": {}}}})", "#/properties/a"},
-        {R"({"type": "number", "minimum": 1.5})", "minimum"},
-        {R"({"type": "number", "exclusiveMaximum": 1})", "exclusiveMaximum"},
-        {R"({"type": "integer", "multipleOf": 2})", "multipleOf"},
+        {R"({"type": "array", "items": {"enum": [1, 2, 3, 4, 5, 6, 7, 8, 9]}, "uniqueItems": true})",
+         "more than 8"},
+        {R"({"type": "array", "items": {"enum": ["a", "a"]}, "minItems": 2, "uniqueItems": true})",
+         "different"},
+        {R"({"type": "array", "uniqueItems": 1})", "expected a schema"},
+        {R"({"type": "number", "minimum": 1.5, "exclusiveMaximum": 1.5})", "bounds"},
+        {R"({"type": "number", "minimum": 1e-30})", "decimals"},
+        {R"({"type": "number", "exclusiveMaximum": true})", "exclusiveMaximum"},
+        {R"({"type": "integer", "multipleOf": 0})", "multipleOf"},
+        {R"({"type": "integer", "multipleOf": -2})", "multipleOf"},
+        {R"({"type": "integer", "multipleOf": "2"})", "multipleOf"},
+        {R"({"type": "integer", "multipleOf": 999983})", "remainders"},
+        {R"({"type": "integer", "multipleOf": 99999999999})", "multipleOf"},
+        {R"({"type": "integer", "multipleOf": 7, "minimum": 8, "maximum": 13})", "bounds"},
+        {R"({"type": "number", "multipleOf": 0.01, "minimum": 1e17})", "18 digits"},
         {R"({"type": "integer", "minimum": 5, "maximum": 4})", "bounds"},
         {R"({"type": "integer", "minimum": "5"})", "minimum"},
         {R"({"type": "string", "minLength": -1})", "minLength"},
         {R"({"type": "string", "minLength": 2, "maxLength": 1})", "bounds"},
-        {R"({"type": "string", "format": "email"})", "email"},
+        {R"({"type": "string", "format": "uri"})", "uri"},
         {R"({"type": "string", "pattern": "a", "maxLength": 3})", "maxLength"},
         {R"({"type": "string", "pattern": "(?=a)b"})", "pattern"},
         {R"({"type": "string", "pattern": "\\bword"})", "pattern"},
