@@ -10,7 +10,7 @@
 namespace scoria::grammar {
 namespace {
 
-constexpr size_t most_states = 4096;
+constexpr size_t most_multiple_states = 4096;
 
 uint64_t power_of_ten(size_t exponent) {
     uint64_t power = 1;
@@ -54,8 +54,8 @@ class Multiples {
         if ((divisor_ - before) % divisor_ >= power) return std::nullopt;
         const auto [at, added] = states_.try_emplace({left, rest, low, high});
         if (!added) return at->second;
-        if (states_.size() > most_states)
-            fail(Status::unsupported, "json schema", "expected a multipleOf of at most ", most_states,
+        if (states_.size() > most_multiple_states)
+            fail(Status::unsupported, "json schema", "expected a multipleOf of at most ", most_multiple_states,
                  " remainders, got one of ", divisor_);
         std::vector<Expr> digits;
         const char first = low.empty() ? '0' : low[0], last = high.empty() ? '9' : high[0];
