@@ -55,8 +55,8 @@ class Multiples {
         const auto [at, added] = states_.try_emplace({left, rest, low, high});
         if (!added) return at->second;
         if (states_.size() > most_multiple_states)
-            fail(Status::unsupported, "json schema", "expected a multipleOf of at most ", most_multiple_states,
-                 " remainders, got one of ", divisor_);
+            fail(Status::unsupported, "json schema", "expected a multipleOf of at most ",
+                 most_multiple_states, " remainders, got one of ", divisor_);
         std::vector<Expr> digits;
         const char first = low.empty() ? '0' : low[0], last = high.empty() ? '9' : high[0];
         for (char digit = first; digit <= last; ++digit)
