@@ -40,9 +40,8 @@ std::vector<float> clipped_rows(std::span<const float> table, uint32_t span, uin
 /// there are (He et al. 2021, DeBERTa-v2's code, which computes in float32).
 std::vector<uint32_t> signed_buckets(uint32_t most, uint32_t span, uint32_t buckets, uint32_t far);
 
-/// w r + b by head and column, [heads * columns, head_dim]; w: [heads * head_dim, hidden], r: the row of
-/// `rows`
-/// [.., hidden] that the column names.
+/// w r + b by head and column, [heads * columns, head_dim]; w: [heads * head_dim, hidden], r: the row that
+/// the column names, of `rows` [.., hidden].
 std::vector<float> projected_rows(std::span<const float> w, std::span<const float> b,
                                   std::span<const double> rows, std::span<const uint32_t> columns,
                                   uint32_t heads);

@@ -316,8 +316,7 @@ RankRequest parse_rank(const Json& body) {
 grammar::Grammar call_grammar(const Json& tools, const std::string& name, const ReplyForm& form) {
     if (form.call.begin.empty() && !form.bare_calls)
         fail(Status::unsupported, "request",
-             "expected tool_choice none or auto, for a model that is shown no tools or calls them in "
-             "channels, "
+             "expected tool_choice none or auto, where a template shows no tools or calls by channels, ",
              "got another");
     const char* const key = form.bare_calls ? "parameters" : "arguments";
     Json any = Json::array();

@@ -238,7 +238,7 @@ TEST_CASE("serve: a model whose calls no grammar can spell, or nobody knows, is 
     }
     const Server::Result blind = ask("");
     CHECK(blind.status == 400);
-    CHECK(blind.json["error"]["message"].get<std::string>().find("shown no tools") != std::string::npos);
+    CHECK(blind.json["error"]["message"].get<std::string>().find("shows no tools") != std::string::npos);
 }
 
 TEST_CASE("serve: HTTP that is odd gets a whole answer or says why not" * needs_fixtures()) {
