@@ -359,7 +359,8 @@ TEST_CASE("what a config leaves out is what its class has, and what its class ig
 TEST_CASE("a decoder whose config says is_causal false sees both sides, as one that embeds") {
     HfFolder folder = tiny_hf_llama();
     folder.config["is_causal"] = false;
-    const Model model = open_model(TemporaryFolder(folder).path());
+    const TemporaryFolder on_disk(folder);
+    const Model model = open_model(on_disk.path());
     CHECK(model.architecture.bidirectional());
     CHECK(model.pooling == Pooling::mean);
 }
