@@ -152,16 +152,15 @@ int run(RunOptions& options, const Common& common) {
 
     const std::atomic<bool>& interrupted = install_interrupt_flag();
     const auto prompt_start = Clock::now();
-    const bool encodes = !model->architecture.encoder.empty();  // then the prompt is the encoder's
-    const std::vector<TokenId> prompt = encodes ? decoder_begin(*model) : ids;
     std::vector<Beam> beams;
     Answer answer;
     if (!session) {
-        answer = beam_answer(*engine, ids, prompt, options, interrupted, beams);
+        const bool encodes = !model->architecture.encoder.empty();  // then the prompt is the encoder's
+        answer =
+            beam_answer(*engine, ids, encodes ? decoder_begin(*model) : ids, options, interrupted, beams);
         if (!common.json) write_out(answer.text);
     } else {
-        if (encodes) session->encode(ids);
-        session->append(prompt, &interrupted);
+        session->append(session->begin(ids), &interrupted);
         timing.prompt = seconds_since(prompt_start);
         answer = stream_answer(*session, options.generation, interrupted, [&](std::string_view piece) {
             if (!common.json) write_out(piece);

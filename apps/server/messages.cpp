@@ -29,18 +29,18 @@ const Json& member(const Json& block, const char* name) {
          json_text(block["type"]).substr(0, 80));
 }
 
-void append_line(Json& message, const char* key, const std::string& text) {
-    std::string& said = message[key].get_ref<std::string&>();
-    said += (said.empty() ? "" : "\n") + text;
+void append_line(Json& said, const std::string& line) {
+    std::string& all = said.get_ref<std::string&>();
+    all += (all.empty() ? "" : "\n") + line;
 }
 
 std::string text_of(const char* name, const Json& content) {
-    Json message{{"content", ""}};
+    Json said = "";
     for (const Json& block : blocks(name, content)) {
         if (block["type"] != "text") refuse_block(block, "text");
-        append_line(message, "content", text("text", member(block, "text")));
+        append_line(said, text("text", member(block, "text")));
     }
-    return message["content"];
+    return said;
 }
 
 /// The messages that turns tell of. Turns of one role in a row are one; results of calls, which a user's turn
@@ -73,7 +73,7 @@ class Turns {
     }
     void add_heard(const Json& block) {
         if (block["type"] == "text") {
-            append_line(last("user"), "content", text("text", member(block, "text")));
+            append_line(last("user")["content"], text("text", member(block, "text")));
         } else if (block["type"] == "tool_result") {
             const Json* const content = field(block, "content");
             all_.push_back({{"role", "tool"},
@@ -86,10 +86,10 @@ class Turns {
     void add_said(const Json& block) {
         Json& message = last("assistant");
         if (block["type"] == "text") {
-            append_line(message, "content", text("text", member(block, "text")));
+            append_line(message["content"], text("text", member(block, "text")));
         } else if (block["type"] == "thinking") {
             if (!message.contains("reasoning_content")) message["reasoning_content"] = "";
-            append_line(message, "reasoning_content", text("thinking", member(block, "thinking")));
+            append_line(message["reasoning_content"], text("thinking", member(block, "thinking")));
         } else if (block["type"] == "tool_use") {
             message["tool_calls"].push_back({{"id", text("id", member(block, "id"))},
                                              {"type", "function"},
@@ -107,10 +107,7 @@ class Turns {
 Json messages_of(const Json& body) {
     Turns turns;
     if (const Json* system = field(body, "system")) turns.add_system(*system);
-    const Json* const messages = field(body, "messages");
-    if (!messages || !messages->is_array() || messages->empty())
-        expected("messages", "an array with a message", messages ? *messages : Json());
-    for (const Json& turn : *messages) turns.add(turn);
+    for (const Json& turn : filled(body, "messages", "an array with a message")) turns.add(turn);
     Json all = turns.take();
     if (all.back()["role"] == "assistant")
         fail(Status::unsupported, "request",
@@ -283,11 +280,8 @@ std::string MessageReply::begin() { return event("message_start", {{"message", m
 std::string MessageReply::take(News news) {
     if (news.error) std::rethrow_exception(news.error);
     if (parts_.in_thought()) thought_tokens_ += news.tokens;
-    std::vector<ReplyPart> parts = parts_.push(news.text);
-    if (news.result)
-        for (ReplyPart& part : parts_.finish()) parts.push_back(std::move(part));
     std::string events;
-    for (const ReplyPart& part : parts) events += show(part);
+    for (const ReplyPart& part : parts_of(news, parts_)) events += show(part);
     if (!news.result) return events;
     tokens_ = news.result->tokens.size();
     reused_ = news.result->reused;

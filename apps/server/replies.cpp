@@ -36,6 +36,13 @@ Json bytes_of(std::string_view piece) {
 
 }  // namespace
 
+std::vector<ReplyPart> parts_of(const News& news, ReplyParts& parts) {
+    std::vector<ReplyPart> all = parts.push(news.text);
+    if (news.result)
+        for (ReplyPart& part : parts.finish()) all.push_back(std::move(part));
+    return all;
+}
+
 Json token_list(const Tokenizer& tokenizer, std::span<const TokenId> ids, bool with_pieces) {
     const auto is_utf8 = [](std::string_view text) {
         while (const auto step = text.empty() ? std::nullopt : grammar::utf8_step(text))
@@ -154,13 +161,9 @@ std::string ChoicesReply::take(News news) {
     }
     std::vector<ReplyPart> parts;
     if (choice.parts)
-        parts = choice.parts->push(news.text);
+        parts = parts_of(news, *choice.parts);
     else if (!news.text.empty())
         parts.push_back({ReplyPart::Kind::content, std::move(news.text)});
-    if (news.result && choice.parts) {
-        const std::vector<ReplyPart> last = choice.parts->finish();
-        parts.insert(parts.end(), last.begin(), last.end());
-    }
     for (const ReplyPart& part : parts) say(delta(choice, part), std::exchange(logprobs, Json()));
     if (!logprobs.is_null()) say(Json::object(), std::move(logprobs));
     if (news.result) {

@@ -12,6 +12,9 @@ std::string random_id(size_t length);
 /// The one that the model gave the call, or nine letters and digits, as Mistral's templates ask for.
 std::string call_id(const ReplyPart& call);
 
+/// What the news adds to an answer; all that was held back, too, where it ended.
+std::vector<ReplyPart> parts_of(const News& news, ReplyParts& parts);
+
 struct ReplyNames {
     std::string id, model;
     int64_t created = 0;  // seconds since 1970

@@ -17,6 +17,13 @@ inline const Json* field(const Json& body, const char* name) {
     return found == body.end() || found->is_null() ? nullptr : &*found;
 }
 
+/// An array that is there and not empty.
+inline const Json& filled(const Json& body, const char* name, const char* what) {
+    const Json* const value = field(body, name);
+    if (!value || !value->is_array() || value->empty()) expected(name, what, value ? *value : Json());
+    return *value;
+}
+
 inline float number(const char* name, const Json& value) {
     if (!value.is_number()) expected(name, "a number", value);
     return value.get<float>();

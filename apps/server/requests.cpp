@@ -237,10 +237,8 @@ ChatRequest parse_chat(const Json& body, const AnswerDefaults& defaults, uint32_
         logprobs = best ? whole("top_logprobs", *best, 0, 20) : 0;
     }
     ChatRequest request{read_answers(body, defaults, tokens, logprobs), {}, {}};
-    const Json* const messages = field(body, "messages");
-    if (!messages || !messages->is_array() || messages->empty())
-        expected("messages", "an array with a message", messages ? *messages : Json());
-    for (const Json& message : *messages) request.conversation.messages.push_back(plain_message(message));
+    for (const Json& message : filled(body, "messages", "an array with a message"))
+        request.conversation.messages.push_back(plain_message(message));
     if (const Json* variables = field(body, "chat_template_kwargs")) {
         if (!variables->is_object()) expected("chat_template_kwargs", "an object", *variables);
         request.conversation.variables = *variables;
@@ -300,11 +298,8 @@ EmbeddingRequest parse_embedding(const Json& body) {
 RankRequest parse_rank(const Json& body) {
     RankRequest request;
     const Json* const query = field(body, "query");
-    const Json* const documents = field(body, "documents");
     request.query = text("query", query ? *query : Json());
-    if (!documents || !documents->is_array() || documents->empty())
-        expected("documents", "an array with a text", documents ? *documents : Json());
-    for (const Json& document : *documents)
+    for (const Json& document : filled(body, "documents", "an array with a text"))
         request.documents.push_back(text(
             "documents", document.is_object() && document.contains("text") ? document["text"] : document));
     if (const Json* value = field(body, "top_n")) request.top = whole("top_n", *value, 1, UINT32_MAX);

@@ -358,11 +358,8 @@ std::string ResponseReply::take(News news) {
         thought_tokens_ += news.tokens;
     else
         logprobs_.insert(logprobs_.end(), news.logprobs.begin(), news.logprobs.end());
-    std::vector<ReplyPart> parts = parts_.push(news.text);
-    if (news.result)
-        for (ReplyPart& part : parts_.finish()) parts.push_back(std::move(part));
     std::string events;
-    for (const ReplyPart& part : parts) {
+    for (const ReplyPart& part : parts_of(news, parts_)) {
         const bool answers = part.kind == ReplyPart::Kind::content;
         if (part.kind == ReplyPart::Kind::call) logprobs_.clear();  // its own
         events += show(part, answers ? logprob_entries(tokenizer_, std::exchange(logprobs_, {})) : Json());

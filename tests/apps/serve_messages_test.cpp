@@ -139,13 +139,11 @@ TEST_CASE("serve: messages, whole and as events" * needs_fixtures()) {
         Streamed events = streamed(server, body);
         const Json message = whole.json;
         // Names are new each time, and of the second the prompt may be known.
-        for (Json* each : {&events.message}) {
-            (*each)["id"] = message["id"];
-            (*each)["usage"] = message["usage"];
-            for (size_t i = 0; i < message["content"].size(); ++i)
-                if (message["content"][i].contains("id"))
-                    (*each)["content"][i]["id"] = message["content"][i]["id"];
-        }
+        events.message["id"] = message["id"];
+        events.message["usage"] = message["usage"];
+        for (size_t i = 0; i < message["content"].size(); ++i)
+            if (message["content"][i].contains("id"))
+                events.message["content"][i]["id"] = message["content"][i]["id"];
         CHECK(events.message == message);
         return std::pair(message, events.types);
     };
