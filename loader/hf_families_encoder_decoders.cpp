@@ -196,8 +196,9 @@ void adjust_t5_encoder(Reading& r) {
 }
 
 /// Sizes that BART's line tells of the two stacks apart, with the class's own where they are left out.
-/// `source_table`: the encoder's embedding, where it has one of its own.
-void make_bart_stacks(Reading& r, const char* source_table) {
+/// `source_table`: the encoder's embedding, where it has one of its own. `start`: decoder_start, where it is
+/// left out.
+void make_bart_stacks(Reading& r, const char* source_table, uint32_t start = 2) {
     Architecture& architecture = r.architecture;
     const Settings& settings = r.settings;
     const uint32_t heads = settings.size("decoder_attention_heads", 1 << 16, 16);
@@ -215,15 +216,12 @@ void make_bart_stacks(Reading& r, const char* source_table) {
             attention->scale = static_cast<float>(1 / std::sqrt(static_cast<double>(attention->head_dim)));
         }
     }
-    architecture.decoder_start = settings.size("decoder_start_token_id", most_size, 2, 0);
+    architecture.decoder_start = settings.size("decoder_start_token_id", most_size, start, 0);
     for (const char* length : {"max_length", "min_length", "num_beams"}) settings.understood(length);
 }
 
-/// Where the class has no first token of the decoder's own, it is the one that texts begin with.
-void begin_as_generic(Reading& r) {
-    const uint32_t first = r.settings.size("bos_token_id", most_size, 0, 0);
-    r.architecture.decoder_start = r.settings.size("decoder_start_token_id", most_size, first, 0);
-}
+/// What the decoder begins with where its class has no token for that: the one that texts begin with.
+uint32_t start_of_texts(const Reading& r) { return r.settings.size("bos_token_id", most_size, 0, 0); }
 
 void read_embedding_scale(Reading& r, bool otherwise) {
     if (r.settings.flag("scale_embedding", otherwise))
@@ -235,8 +233,7 @@ void adjust_bart(Reading& r) {
     read_embedding_scale(r, plbart);
     expect_flag(r.settings, "normalize_before", false, false);
     expect_flag(r.settings, "add_final_layer_norm", false, false);
-    make_bart_stacks(r, bart_source_table);
-    if (plbart) begin_as_generic(r);
+    make_bart_stacks(r, bart_source_table, plbart ? start_of_texts(r) : 2);
 }
 
 /// BART whose norms come before what they norm, and at the end of both stacks (Liu et al. 2020).
@@ -244,8 +241,7 @@ void adjust_mbart(Reading& r) {
     read_embedding_scale(r, false);
     expect_flag(r.settings, "normalize_before", true, true);
     expect_flag(r.settings, "add_final_layer_norm", true, true);
-    make_bart_stacks(r, bart_source_table);
-    begin_as_generic(r);
+    make_bart_stacks(r, bart_source_table, start_of_texts(r));
 }
 
 /// BART with Longformer's encoder (Beltagy et al. 2020, section 7).
@@ -289,8 +285,7 @@ void adjust_pegasus(Reading& r) {
     read_embedding_scale(r, false);
     for (const char* flag : {"normalize_before", "add_final_layer_norm", "static_position_embeddings"})
         expect_flag(r.settings, flag, true, true);
-    make_bart_stacks(r, bart_source_table);
-    r.architecture.decoder_start = r.settings.size("decoder_start_token_id", most_size, 0, 0);
+    make_bart_stacks(r, bart_source_table, 0);
     use_sinusoids(r, sines_first);
 }
 
