@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace scoria {
@@ -28,12 +29,33 @@ ChatTemplate read_chat_template(const GgufMetadata& metadata, const Tokenizer* t
                         tokenizer ? text(tokenizer->eos()) : "");
 }
 
-/// A weight that is not computed with would be missed in every answer.
-void say_unused(const Model& model) {
+/// "model.layers.3." of "model.layers.3.mlp.up_proj.weight": up to the first part that is a number; empty:
+/// none is.
+std::string_view layer_stem(std::string_view name) {
+    constexpr std::string_view digits = "0123456789";
+    for (size_t begin = 0, end; (end = name.find('.', begin)) != name.npos; begin = end + 1)
+        if (end > begin && name.find_first_not_of(digits, begin) == end) return name.substr(0, end + 1);
+    return {};
+}
+
+/// A weight that is not computed with would be missed in every answer: one among a layer's that are is
+/// refused, since its family does something that nobody told of; others are named. Errors: unsupported.
+void check_unused(const Model& model) {
+    std::set<std::string_view> layers;
+    for (const auto& [ref, view] : model.weights)
+        if (ref.layer >= 0) layers.insert(layer_stem(view.name));
+    layers.erase(std::string_view());
     std::string names;
     size_t count = 0;
     for (const TensorView& view : model.unused) {
         if (is_spare(model, view)) continue;
+        if (view.name.find(".lora_") != std::string::npos)
+            fail(Status::unsupported, model.path.string(),
+                 "expected weights that hold what was trained, got an adapter beside them: ", view.name);
+        if (layers.contains(layer_stem(view.name)))
+            fail(Status::unsupported, model.path.string(),
+                 "expected to compute with all tensors of a layer, ", model.architecture.family,
+                 " has no use for ", view.name);
         if (++count <= 3) names += cat(count == 1 ? "" : ", ", view.name);
     }
     if (count > 0)
@@ -157,11 +179,7 @@ std::vector<TokenId> decoder_begin(const Model& model) {
 
 Model open_model(const std::filesystem::path& path, Reads reads, Floats8 floats8, ModelPart part) {
     Model model = naming_file(path.string(), [&] { return open_parts(path, reads, floats8, part); });
-    for (const TensorView& unused : model.unused)
-        if (unused.name.find(".lora_") != std::string::npos && !is_spare(model, unused))
-            fail(Status::unsupported, path.string(),
-                 "expected weights that hold what was trained, got an adapter beside them: ", unused.name);
-    say_unused(model);
+    check_unused(model);
     return model;
 }
 

@@ -3,6 +3,7 @@
 #include "fail.h"
 #include "file.h"
 #include "model.h"
+#include "safetensors.h"
 #include "system.h"
 
 #include <algorithm>
@@ -41,6 +42,15 @@ HfFolder tiny_hf_llama() {
     folder.add(layer + "mlp.gate_proj.weight", {12, 8});
     folder.add(layer + "mlp.up_proj.weight", {12, 8});
     folder.add(layer + "mlp.down_proj.weight", {8, 12});
+    return folder;
+}
+
+HfFolder hf_folder(const std::filesystem::path& path) {
+    const std::string weights = (path / "model.safetensors").string(), bytes = read_file(weights, 1 << 24);
+    const Safetensors header(weights);
+    HfFolder folder{.config = nlohmann::json::parse(read_file((path / "config.json").string()))};
+    for (const auto& [name, array] : header.arrays())
+        folder.tensors[name] = {array.type, array.shape, bytes.substr(array.offset, array.bytes)};
     return folder;
 }
 

@@ -28,6 +28,9 @@ struct HfFolder {
 /// A llama of one layer: 16 tokens, hidden 8, 2 heads, 1 key/value head, feed-forward 12.
 HfFolder tiny_hf_llama();
 
+/// A folder as it is on disk, its model.safetensors as tensors.
+HfFolder hf_folder(const std::filesystem::path& path);
+
 /// The bytes of a safetensors file.
 std::string safetensors_bytes(const std::map<std::string, HfFolder::Tensor>& tensors);
 

@@ -220,15 +220,22 @@ TEST_CASE("weights that nothing computes with are named, what is spare is not") 
     open_model(TemporaryFolder(folder).path());
     CHECK_MESSAGE(logged.find("nothing computes with: 1 (aligner.weight)") != logged.npos, logged);
     folder.tensors.erase("aligner.weight");
-    for (const char* const name : {"k_norm", "q_norm", "sinks", "v_norm"})
-        folder.add(cat("model.layers.0.self_attn.", name, ".weight"), {4});
+    for (const char* const name : {"head.0", "head.1", "model.layers.1.q_proj", "tail"})
+        folder.add(cat(name, ".weight"), {4});
     open_model(TemporaryFolder(folder).path());
     set_log(nullptr);
-    const std::string first =
-                          "model.layers.0.self_attn.k_norm.weight, model.layers.0.self_attn.q_norm.weight",
-                      text = cat("nothing computes with: 4 (", first,
-                                 ", model.layers.0.self_attn.sinks.weight, ...)");
+    const char* const text = "nothing computes with: 4 (head.0.weight, head.1.weight, "
+                             "model.layers.1.q_proj.weight, ...)";
     CHECK_MESSAGE(logged.find(text) != logged.npos, logged);
+}
+
+TEST_CASE("weights among a layer's that nothing computes with are refused") {
+    for (const char* const name : {"self_attn.q_norm.weight", "mlp.experts.3.up_proj.weight"}) {
+        HfFolder folder = tiny_hf_llama();
+        folder.add(cat("model.layers.0.", name), {4});
+        CHECK(refusal_of(folder).find(cat("llama has no use for model.layers.0.", name)) !=
+              std::string::npos);
+    }
 }
 
 TEST_CASE("factors and limits that no float holds, and what else is not computed, are refused") {
@@ -381,6 +388,7 @@ TEST_CASE("what a config says beside the fixtures' own" * needs_fixtures()) {
         const char* fixture;
         const char* patch;  // of config.json; null stays null
         bool (*holds)(const Architecture& a);
+        std::vector<const char*> without = {};  // tensors with that in their names
     };
     const Case cases[] = {
         {"qwen2-moe",
@@ -408,10 +416,14 @@ TEST_CASE("what a config says beside the fixtures' own" * needs_fixtures()) {
          R"({"moe_topk": [2, 2], "num_shared_expert": [1, 1], "norm_type": "rms", "use_qk_norm": true,
              "use_cla": false, "cla_share_factor": 2, "dense_list": [4096, 0], "pool_type": "last"})",
          [](const Architecture& a) { return a.layers[1].feed_forward.routing.used == 2; }},
-        {"glm4", R"({"model_type": "glm"})",
-         [](const Architecture& a) { return a.placement == NormPlacement::pre; }},
-        {"opt", R"({"layer_norm_elementwise_affine": false})",
-         [](const Architecture& a) { return !a.norm.weight && !a.norm.bias; }},
+        {"glm4",
+         R"({"model_type": "glm"})",
+         [](const Architecture& a) { return a.placement == NormPlacement::pre; },
+         {"post_self_attn_layernorm", "post_mlp_layernorm"}},
+        {"opt",
+         R"({"layer_norm_elementwise_affine": false})",
+         [](const Architecture& a) { return !a.norm.weight && !a.norm.bias; },
+         {"layer_norm"}},
         {"opt-350m-style", R"({"_remove_final_layer_norm": true})",
          [](const Architecture& a) { return !a.output_norm; }},
         {"cohere2", R"({"rms_norm_eps": 9.0})", [](const Architecture& a) { return a.norm.epsilon < 1; }},
@@ -453,22 +465,19 @@ TEST_CASE("what a config says beside the fixtures' own" * needs_fixtures()) {
     for (const Case& c : cases) {
         CAPTURE(std::string(c.fixture));
         CAPTURE(std::string(c.patch));
-        const std::filesystem::path from = fixtures() + "/models/" + c.fixture;
-        HfFolder patched;
-        patched.config = nlohmann::json::parse(read_file((from / "config.json").string()));
+        HfFolder patched = hf_folder(fixtures() + "/models/" + c.fixture);
         patched.config.update(nlohmann::json::parse(c.patch), true);
-        patched.files["model.safetensors"] = read_file((from / "model.safetensors").string());
+        for (const std::string part : c.without)
+            std::erase_if(patched.tensors,
+                          [&](const auto& each) { return each.first.find(part) != part.npos; });
         const TemporaryFolder folder(patched);
         CHECK(c.holds(open_model(folder.path()).architecture));
     }
 }
 
 TEST_CASE("more experts than the chosen groups hold are refused" * needs_fixtures()) {
-    const std::string from = fixtures() + "/models/deepseek-v3";
-    HfFolder folder;
-    folder.config = nlohmann::json::parse(read_file(from + "/config.json"));
+    HfFolder folder = hf_folder(fixtures() + "/models/deepseek-v3");
     folder.config["topk_group"] = 1;  // of 4, with 2 experts each
-    folder.files["model.safetensors"] = read_file(from + "/model.safetensors");
     CHECK(
         refusal_of(folder).find("num_experts_per_tok: expected no more than the chosen groups hold, got 3") !=
         std::string::npos);
@@ -498,9 +507,7 @@ TEST_CASE("every field of every fixture's config may lie" * needs_fixtures()) {
     for (const auto& entry : std::filesystem::directory_iterator(fixtures() + "/models")) {
         const std::string name = entry.path().filename().string();
         if (!deep() && !quick.contains(name)) continue;
-        HfFolder lying;
-        lying.config = nlohmann::json::parse(read_file((entry.path() / "config.json").string()));
-        lying.files["model.safetensors"] = read_file((entry.path() / "model.safetensors").string());
+        const HfFolder lying = hf_folder(entry.path());
         const TemporaryFolder folder(lying);
         for (const auto& field : lying.config.items())
             for (const nlohmann::json& lie : lies) {
@@ -639,8 +646,7 @@ TEST_CASE("texts to embed are cut to what their model is meant for, as sentence-
 
 TEST_CASE("MiMo 7B is a Qwen 2 whose layers behind the last are not run" * needs_fixtures()) {
     const std::filesystem::path qwen = fixtures() + "/models/qwen2";
-    HfFolder mimo{.config = read_config(qwen / "config.json")};
-    mimo.files["model.safetensors"] = read_file((qwen / "model.safetensors").string());
+    HfFolder mimo = hf_folder(qwen);
     mimo.config["model_type"] = "mimo";
     mimo.config["architectures"] = {"MiMoForCausalLM"};
     mimo.config["num_nextn_predict_layers"] = 1;

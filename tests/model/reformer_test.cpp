@@ -21,10 +21,8 @@ std::string reformer_folder() { return fixtures() + "/models/reformer"; }
 
 /// The fixture with other settings; its weights fit whatever attention makes of them.
 HfFolder reformer_with(const nlohmann::json& changes) {
-    HfFolder folder;
-    folder.config = nlohmann::json::parse(read_file(reformer_folder() + "/config.json", 1 << 20));
+    HfFolder folder = hf_folder(reformer_folder());
     folder.config.update(changes);
-    folder.files["model.safetensors"] = read_file(reformer_folder() + "/model.safetensors", 1 << 24);
     return folder;
 }
 
