@@ -101,17 +101,16 @@ class Planning {
             tokens /= 2;
             place_activations();
         }
-        if (whole_) memory_.context = tokens;
-        if (encodes_) memory_.source = tokens;
-        share_context();
-        engine_.layout.blocks = kv_blocks_for(cached());
+        check_blocks();
+        hold_tokens();
         const auto most = [&] {
             const Scratch scratch = most_scratch(tokens);
             return std::max(scratch.linear, scratch.partials);
         };
-        while (!whole_ && !encodes_ && tokens > 1 && most() > caps_.max_binding) {
+        while (tokens > 1 && most() > caps_.max_binding) {
             tokens /= 2;
             place_activations();
+            hold_tokens();
         }
         const uint64_t logits_rows = caps_.max_binding / (4ull * architecture_.logits());
         engine_.layout.outputs =
@@ -121,6 +120,22 @@ class Planning {
         const uint32_t tokens = engine_.layout.tokens;
         engine_.placement =
             place_arena(engine_.graph, engine_.plan, tokens, whole_ ? tokens : max_outputs, caps_);
+    }
+    /// Every shard of the cache holds a block or more.
+    void check_blocks() const {
+        for (const Attention& slot : cache_slots(architecture_))
+            if (const uint64_t bytes = kv_rows(engine_.kv_type(), slot).block_bytes();
+                bytes > caps_.max_binding)
+                fail(Status::unsupported, "cache", "expected heads of which ", kv_block_tokens,
+                     " positions fit a binding of ", caps_.max_binding, " bytes, got ", slot.kv_heads, " of ",
+                     slot.head_dim, ", which take ", bytes);
+    }
+    /// Where sequences or sources are computed at once, they are no longer than a batch.
+    void hold_tokens() {
+        if (whole_) memory_.context = engine_.layout.tokens;
+        if (encodes_) memory_.source = engine_.layout.tokens;
+        share_context();
+        engine_.layout.blocks = kv_blocks_for(cached());
     }
     uint32_t cached() const { return std::max(memory_.context, memory_.source); }
     /// Of several sequences in whole blocks, as each takes them.

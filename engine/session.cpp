@@ -45,7 +45,7 @@ void Session::Impl::take_memory() {
         sample_scratch = device_buffer(sample_scratch_bytes(logits));
         results = vk::Buffer(engine.device, 8ull * result_slots, vk::MemoryUse::readback);
     }
-    if (watched) map = map_of(*watched);
+    if (watched) map = shared_buffer(map_bytes(*watched));
     on_device = true;
 }
 

@@ -137,7 +137,7 @@ struct Session::Impl final : Tenant {
     void watch(vk::Recorder& recorder, const Batch& work, size_t index) const {
         if (watched == index) work.record_attended(recorder, index, map.view());
     }
-    vk::Buffer map_of(size_t kernel) const;
+    uint64_t map_bytes(size_t kernel) const;
     SharedView shared_map() const;
 
     /// `end` records what follows the kernels; may be empty.

@@ -27,9 +27,9 @@ SharedView Session::share(SharedKind kind) {
     });
 }
 
-vk::Buffer Session::Impl::map_of(size_t kernel) const {
+uint64_t Session::Impl::map_bytes(size_t kernel) const {
     const auto& k = std::get<kernel::Attention>(engine.plan.kernels[kernel].kernel);
-    return shared_buffer(4ull * k.shape.heads * engine.memory.context);
+    return 4ull * k.shape.heads * engine.memory.context;
 }
 
 SharedView Session::Impl::shared_map() const {
@@ -57,6 +57,10 @@ void Session::watch(std::optional<uint32_t> layer) {
         fail(Status::unsupported, "watch", "expected a layer whose attention is a matrix of queries and keys",
              " on this device, got layer ", *layer, " of ", s.engine.model->architecture.family);
     const auto kernel = size_t(found - kernels.begin());
+    if (const uint64_t bytes = layer ? s.map_bytes(kernel) : 0, most = s.engine.device.caps().max_binding;
+        bytes > most)
+        fail(Status::unsupported, "watch", "expected a map of all heads and positions within a binding of ",
+             most, " bytes, got ", bytes);
     s.engine.survive([&] {
         s.ready();
         s.land_all();  // a failed call's
@@ -65,7 +69,7 @@ void Session::watch(std::optional<uint32_t> layer) {
         s.map = {};
         s.watched.reset();
         if (!layer) return;
-        s.map = s.map_of(kernel);
+        s.map = s.shared_buffer(s.map_bytes(kernel));
         s.watched = kernel;
     });
 }

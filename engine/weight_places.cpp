@@ -44,9 +44,12 @@ uint64_t bytes_of(const WeightGroup& group, uint64_t limit) {
     return bytes;
 }
 
-/// Shards short enough that two slots are a small part of the memory, long enough for a bus.
-uint64_t shard_limit(const vk::Caps& caps, uint64_t room) {
-    return std::min(caps.max_binding, std::clamp<uint64_t>(room / 16, 64ull << 10, 32ull << 20));
+/// Shards short enough that two slots are a small part of the memory, long enough for a bus, and so few that
+/// `total` bytes of weights are no more pieces than drivers promise to allocate (4,096, of which a host keeps
+/// half).
+uint64_t shard_limit(const vk::Caps& caps, uint64_t room, uint64_t total) {
+    const uint64_t longest = std::max<uint64_t>(32ull << 20, total / 1024);
+    return std::min(caps.max_binding, std::clamp<uint64_t>(room / 16, 64ull << 10, longest));
 }
 
 /// Puts groups of one reading on the host, `wanted` bytes of them or all there are, evenly spread; returns
@@ -85,14 +88,14 @@ std::vector<DeviceWeight::Shard> shards_of(const WeightGroup& group, uint64_t li
 WeightPlaces place_weights(const Plan& plan, const vk::Caps& caps, uint64_t room, bool tables_alone) {
     WeightPlaces places;
     places.groups.assign(plan.weight_groups.size(), {false, caps.max_binding});
-    const uint64_t short_shard = shard_limit(caps, room);
     const std::vector<Reading> reads = readings(plan, caps);
     std::vector<uint64_t> bytes;
-    uint64_t slot = 0, total = 0;
+    for (const WeightGroup& group : plan.weight_groups) bytes.push_back(bytes_of(group, caps.max_binding));
+    const uint64_t total = std::accumulate(bytes.begin(), bytes.end(), uint64_t{0}),
+                   short_shard = shard_limit(caps, room, total);
+    uint64_t slot = 0;
     for (size_t i = 0; i < plan.weight_groups.size(); ++i) {
         const WeightGroup& group = plan.weight_groups[i];
-        bytes.push_back(bytes_of(group, caps.max_binding));
-        total += bytes.back();
         const uint32_t rows = rows_within(group.type, group.rows, group.cols, short_shard);
         if (reads[i] == Reading::streamed) slot = std::max(slot, layout_bytes(group.type, rows, group.cols));
     }

@@ -98,8 +98,9 @@ void read_experts(const Family& family, const Settings& settings, const Architec
         routing.shared_size = settings.size(settings.name_of(Field::shared_size), most_size, {}, 0);
     if (routing.apart) routing.shared_size = feed_forward.size;
     routing.renormalise = settings.flag("norm_topk_prob", routing.renormalise);
-    if (uint64_t{routing.experts} * std::max(routing.size, architecture.hidden) > UINT32_MAX)
-        fail(Status::unsupported, settings.where(), "experts: expected fewer than 2^32 rows");
+    // Kernels address rows of gate and up together by int.
+    if (2ull * routing.experts * std::max(routing.size, architecture.hidden) > INT32_MAX)
+        fail(Status::unsupported, settings.where(), "experts: expected fewer than 2^30 rows");
     feed_forward.size = 0;
 }
 

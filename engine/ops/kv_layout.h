@@ -58,15 +58,17 @@ struct KvRows {
     KvType type;
     uint32_t kv_heads, head_dim, planes = 2;
     constexpr uint32_t row_words() const { return kv_row_words(type, head_dim); }
-    constexpr uint32_t block_words() const { return planes * kv_heads * kv_block_tokens * row_words(); }
-    constexpr uint64_t block_bytes() const { return 4ull * block_words(); }
+    constexpr uint64_t block_words() const {
+        return uint64_t{planes} * kv_heads * kv_block_tokens * row_words();
+    }
+    constexpr uint64_t block_bytes() const { return 4 * block_words(); }
 };
 inline KvRows kv_rows(KvType type, const Attention& attention) {
     return {type, attention.kv_heads, attention.head_dim, kv_planes(attention)};
 }
 
 constexpr uint32_t kv_blocks_for(uint32_t positions) {
-    return (positions + kv_block_tokens - 1) / kv_block_tokens;
+    return uint32_t((uint64_t{positions} + kv_block_tokens - 1) / kv_block_tokens);
 }
 /// Blocks of one shard of at most `limit` bytes; one even if it is larger.
 constexpr uint32_t kv_blocks_within(uint64_t limit, const KvRows& rows) {

@@ -131,7 +131,7 @@ void HostCache::set(const std::vector<uint32_t>& table, bool value, uint32_t pos
 
 CheckCache::CheckCache(CheckContext& context, const HostCache& host, uint32_t shards, uint32_t ring)
     : device{host.type, host.kv_heads, host.head_dim, {}, ring, host.planes} {
-    const uint32_t block_words = host.block_words();
+    const uint64_t block_words = host.block_words();
     const uint32_t most =
         kv_blocks_within(context.caps().max_binding, {host.type, host.kv_heads, host.head_dim, host.planes});
     const uint32_t each = std::min(most, (host.blocks + shards - 1) / shards);
@@ -148,7 +148,7 @@ CheckCache::CheckCache(CheckContext& context, const HostCache& host, uint32_t sh
 }
 
 void CheckCache::download(CheckContext& context, HostCache& host) const {
-    const uint32_t block_words = host.block_words();
+    const uint64_t block_words = host.block_words();
     for (size_t i = 0; i < buffers.size(); ++i) {
         const std::vector<std::byte> bytes = context.download(buffers[i].view());
         std::vector<uint32_t> words(bytes.size() / 4);
@@ -165,7 +165,7 @@ void CheckCache::download(CheckContext& context, HostCache& host) const {
 
 std::string stray_writes(const HostCache& before, const HostCache& after) {
     if (!after.stray.empty()) return after.stray;
-    const uint32_t block_words = before.block_words();
+    const uint64_t block_words = before.block_words();
     for (size_t i = 0; i < before.words.size(); ++i) {
         const bool owned = std::ranges::find(before.free, uint32_t(i / block_words)) == before.free.end();
         if (!owned && before.words[i] != after.words[i])

@@ -30,7 +30,7 @@ struct HostCache {
     /// Owns enough blocks for `positions` of each of `sequences`, and half as many nobody owns.
     HostCache(KvType type, uint32_t kv_heads, uint32_t head_dim, uint32_t positions, uint32_t sequences,
               uint64_t seed, uint32_t planes = 2);
-    uint32_t block_words() const { return KvRows{type, kv_heads, head_dim, planes}.block_words(); }
+    uint64_t block_words() const { return KvRows{type, kv_heads, head_dim, planes}.block_words(); }
     /// Block table of a new sequence of `positions`; further ones wrap.
     std::vector<uint32_t> own(uint32_t positions);
     double get(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column) const;

@@ -1,5 +1,6 @@
 #include "block_pool.h"
 
+#include "ops/kv_layout.h"
 #include "ops/op.h"
 
 #include <doctest/doctest.h>
@@ -23,6 +24,9 @@ size_t publish(BlockPool& pool, std::vector<uint32_t>& table, size_t known, cons
     CHECK(known == (pool.shares() ? ids.size() / kv_block_tokens : 0));
     return changed;
 }
+
+static_assert(kv_blocks_for(UINT32_MAX) == 1u << 27);
+static_assert(KvRows{KvType::f16, 1 << 15, 1 << 12}.block_words() == 1ull << 32);
 
 TEST_SUITE("block pool") {
     TEST_CASE("alone, a sequence has all blocks in order") {

@@ -93,6 +93,18 @@ TEST_CASE("matrices that leave the device are spread over the layers") {
     CHECK(longest <= (left + 15 - left) / (16 - left) + 1);
 }
 
+TEST_CASE("a model of hundreds of gigabytes is no more pieces than drivers promise to allocate") {
+    Sample sample(0);
+    sample.caps.max_binding = 2048 * mib;
+    for (int i = 0; i < 500; ++i) sample.layers.push_back(sample.linear(131072));  // 512 MiB each
+    const WeightPlaces places = sample.place(24 * 1024 * mib);
+    size_t pieces = 0;
+    for (size_t i = 0; i < places.groups.size(); ++i)
+        pieces += shards_of(sample.plan.weight_groups[i], places.groups[i].shard_limit).size();
+    CHECK(pieces < 4096 / 2);
+    CHECK(places.slots_bytes < 1024 * mib);
+}
+
 TEST_CASE("an integrated GPU reads matrices on the host where they are, whole") {
     Sample sample(16);
     sample.caps.type = vk::DeviceType::integrated;

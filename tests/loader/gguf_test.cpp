@@ -102,6 +102,13 @@ TEST_CASE("a damaged field is named") {
          },
          ""},
         {"experts", set("llama.expert_count", 8u), "llama.expert_used_count is missing"},
+        {"more rows of experts than kernels count",
+         [](GgufFile& file) {
+             file.metadata["llama.expert_count"] = 1u << 16;
+             file.metadata["llama.expert_used_count"] = 2u;
+             file.metadata["llama.expert_feed_forward_length"] = 1u << 14;
+         },
+         "experts: expected fewer than 2^30 rows"},
         {"no experts", set("llama.expert_count", 0u), ""},
         {"unknown key", set("llama.attention.colour", "blue"),
          "llama.attention.colour: this build does not know it"},

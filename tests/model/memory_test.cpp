@@ -1,4 +1,5 @@
 // Models beyond the device's memory: what they answer does not depend on where their weights stand.
+#include "loader/hf_builder.h"
 #include "support/compare.h"
 #include "support/device.h"
 #include "support/golden.h"
@@ -189,4 +190,33 @@ TEST_CASE("vulkan: what fits nowhere is refused before weights are read" * needs
     options.memory_budget = 4096;
     CHECK_FALSE(plan_memory(*model, options).fits());
     CHECK_THROWS_WITH_AS(Engine(model, options), doctest::Contains("[memory] expected at most 4 KiB"), Error);
+}
+
+TEST_CASE("vulkan: what must lie within one binding is cut to it, or refused by name" * needs_fixtures()) {
+    const auto narrow = [](const char* family, uint64_t binding, EngineOptions options, const auto& use) {
+        HfFolder folder = hf_folder(fixtures() + "/models/" + family);
+        if (options.context) folder.config["max_position_embeddings"] = options.context;
+        folder.files["narrow.json"] = cat("{\"max_storage_range\": ", binding, "}");
+        const TemporaryFolder on_disk(folder);
+        options.device.caps_profile = (on_disk.path() / "narrow.json").string();
+        Engine engine(std::make_shared<const Model>(open_model(on_disk.path())), options);
+        use(engine);
+        CHECK(engine.device().validation_errors() == 0);
+    };
+    EngineOptions options = engine_options(Precision::strict);
+    CHECK_THROWS_WITH_AS(narrow("llama3", 4096, options, [](Engine&) {}),
+                         doctest::Contains("[cache] expected heads of which 32 positions fit"), Error);
+    options.context = 8192;
+    narrow("llama3", 65536, options, [](Engine& engine) {
+        Session session(engine);
+        CHECK_THROWS_WITH_AS(session.watch(0), doctest::Contains("[watch] expected a map"), Error);
+        session.append(std::vector<TokenId>{3, 40, 114});
+        CHECK(session.logits().size() == engine.model().architecture.vocab);
+    });
+    options.context = 0;
+    options.sequences = 64;  // more shards of the cache, and a part of each result from every one
+    narrow("bert", 1 << 19, options, [](Engine& engine) {
+        Session session(engine);
+        (void)session.forward(std::vector<TokenId>(engine.memory_plan().chunk, 3), false);
+    });
 }
