@@ -127,7 +127,7 @@ void Batcher::Impl::pass(const Pieces& pieces) {
     on_device = false;  // until it is over: what a failed one leaves on its way is waited for, and made anew
 
     for (const Piece& piece : pieces) piece.member->s.advance_states(piece.member->s.computed, piece.count);
-    reserve_scratch(tokens);
+    reserve_scratch(tokens, outputs);
     Batch work(*engine.weights, *cache, workspace, tokens, outputs, {{}, uint32_t(pieces.size())});
     if (tokens == outputs) {
         vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());

@@ -47,8 +47,8 @@ struct Engine::Impl {
     uint64_t available_memory() const;  // what a host says, at least 1; else no limit
     /// Makes `layout`, `placement`, `places` and `memory`, whether they fit or not. Errors: bad_argument.
     void plan_memory();
-    /// For a batch of `tokens`. After plan_memory().
-    Scratch scratch_bytes(uint32_t tokens) const;
+    /// For a batch of `tokens`, of which `outputs` get logits. After plan_memory().
+    Scratch scratch_bytes(uint32_t tokens, uint32_t outputs) const;
     /// Of every session's cache. After plan_memory().
     KvLength cache_length() const {
         return {std::max(memory.context, memory.source),

@@ -201,7 +201,7 @@ void Session::Impl::trace(size_t first, size_t end, std::span<const TokenId> ids
     bring_given(position, uint32_t(ids.size()));
     Rows rows(outputs ? ids.size() : 0);
     std::iota(rows.begin(), rows.end(), 0u);
-    reserve_scratch(uint32_t(ids.size()));
+    reserve_scratch(uint32_t(ids.size()), uint32_t(rows.size()));
     enter_segment(position);
     Batch work = batch(uint32_t(ids.size()), uint32_t(rows.size()));
     std::map<uint32_t, uint32_t> spread;  // head dims, by tensor
@@ -325,7 +325,7 @@ std::vector<float> Session::head(std::span<const float> stream) {
     return s.engine.survive([&] {
         s.ready();
         s.reserve_logits(rows);
-        s.reserve_scratch(rows);
+        s.reserve_scratch(rows, rows);
         s.logits_ready = false;
         size_t first = s.body_kernels();
         Batch work = s.batch(rows, rows);

@@ -172,8 +172,9 @@ std::vector<TokenId> Generation::guess() {
     if (length == 0) return {};
     std::vector<TokenId> guess;
     try {
-        s_.reserve_logits(pending() + length);
-        s_.reserve_scratch(pending() + length);
+        const auto pass = uint32_t(pending() + length);
+        s_.reserve_logits(pass);
+        s_.reserve_scratch(pass, pass);
         guess = proposer_->propose(s_.tokens, length, options_.sampling);
     } catch (const std::exception& error) {
         proposer_ = nullptr;

@@ -160,8 +160,8 @@ class Planning {
     }
     /// Of any batch: fewer tokens may be split more.
     Scratch most_scratch(uint32_t tokens) const {
-        Scratch most = engine_.scratch_bytes(tokens);
-        for (uint32_t fewer = 1; fewer < tokens; fewer *= 2) most.raise(engine_.scratch_bytes(fewer));
+        Scratch most = engine_.scratch_bytes(tokens, tokens);
+        for (uint32_t fewer = 1; fewer < tokens; fewer *= 2) most.raise(engine_.scratch_bytes(fewer, fewer));
         return most;
     }
     void size() {
@@ -290,7 +290,7 @@ std::vector<uint64_t> Engine::Impl::bytes_by_layer() const {
     return bytes;
 }
 
-Scratch Engine::Impl::scratch_bytes(uint32_t tokens) const {
+Scratch Engine::Impl::scratch_bytes(uint32_t tokens, uint32_t outputs) const {
     const vk::Caps& caps = device.caps();
     const KvType kv = kv_type();
     const std::vector<uint32_t> slot_blocks = KvCache::slot_blocks(model->architecture, cache_length());
@@ -298,9 +298,10 @@ Scratch Engine::Impl::scratch_bytes(uint32_t tokens) const {
     for (const PlannedKernel& planned : plan.kernels)
         if (const auto* l = std::get_if<kernel::Linear>(&planned.kernel)) {
             const WeightGroup& weight = plan.weight_groups[l->weight];
-            const LinearVariant variant =
-                choices.linear(caps, {tokens, weight.rows, weight.cols, weight.type});
-            most.raise({.linear = linear_scratch_bytes(variant, tokens, weight.rows, weight.cols)});
+            const uint32_t rows = graph.tensors[l->out.index].rows == RowKind::outputs ? outputs : tokens;
+            if (rows == 0) continue;
+            const LinearVariant variant = choices.linear(caps, {rows, weight.rows, weight.cols, weight.type});
+            most.raise({.linear = linear_scratch_bytes(variant, rows, weight.rows, weight.cols)});
         } else if (const auto* e = std::get_if<kernel::ExpertLinear>(&planned.kernel)) {
             const ExpertShape shape = expert_shape(plan, graph, *e, tokens);
             most.raise({.linear = expert_scratch_bytes(choices.experts(caps, shape), shape)});

@@ -40,10 +40,11 @@ class Stage {
     /// This share of a batch of so many tokens, one of which gets logits. Each pipeline runs empty where
     /// `range` has a buffer.
     void pass(uint32_t tokens, bool decodes, const vk::View& range) {
-        const Scratch scratch = engine_.scratch_bytes(tokens);
+        const uint32_t outputs = engine_.stream_out ? 0 : 1;
+        const Scratch scratch = engine_.scratch_bytes(tokens, outputs);
         workspace_.scratch = prop(scratch.linear);
         workspace_.partials = prop(scratch.partials);
-        Batch work(*engine_.weights, cache_, workspace_, tokens, engine_.stream_out ? 0 : 1);
+        Batch work(*engine_.weights, cache_, workspace_, tokens, outputs);
         if (decodes)
             work.fold_step();
         else

@@ -108,7 +108,7 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
         hand_over(uint32_t(ids.size()));
     }
     bring_given(position, uint32_t(ids.size()));
-    reserve_scratch(uint32_t(ids.size()));
+    reserve_scratch(uint32_t(ids.size()), uint32_t(outputs.size()));
     enter_segment(position);
     writes(position, ids.size());
     Batch work = batch(uint32_t(ids.size()), uint32_t(outputs.size()));

@@ -25,14 +25,14 @@ void Session::Impl::record_step(Step& step, uint32_t count, const std::function<
 }
 
 vk::Device::Ticket Session::Impl::submit_pass(uint32_t count) {
-    reserve_scratch(count);  // which may forget all steps
+    reserve_scratch(count, count);  // which may forget all steps
     Step& pass = passes[count];
     if (!stands(pass, count)) record_step(pass, count, {});
     return submit_step(pass, count);
 }
 
 vk::Device::Ticket Session::Impl::submit_decode(const SampleKind& kind) {
-    reserve_scratch(1);
+    reserve_scratch(1, 1);
     if (decode_recorded != kind || !stands(decode, 1)) {
         record_step(decode, 1, [&](vk::Recorder& recorder) {
             sample(recorder, kind);

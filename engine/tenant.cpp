@@ -44,9 +44,9 @@ void Tenant::reserve_logits(uint32_t rows) {
     forget_recorded();
 }
 
-void Tenant::reserve_scratch(uint32_t token_count) {
-    if (scratch_for_.contains(token_count)) return;
-    const Scratch bytes = engine.scratch_bytes(token_count);
+void Tenant::reserve_scratch(uint32_t tokens, uint32_t outputs) {
+    if (scratch_for_.contains({tokens, outputs})) return;
+    const Scratch bytes = engine.scratch_bytes(tokens, outputs);
     const auto reserve = [&](vk::Buffer& buffer, uint64_t wanted, auto&& begin) {
         if (buffer.size() >= wanted) return;
         land_all();  // a failed call's
@@ -59,7 +59,7 @@ void Tenant::reserve_scratch(uint32_t token_count) {
     reserve(workspace.partials, bytes.partials, [&](const vk::Buffer& made) {
         run([&](vk::Recorder& recorder) { clear_arrivals(recorder, made.view()); });
     });
-    scratch_for_.insert(token_count);
+    scratch_for_.emplace(tokens, outputs);
 }
 
 void Tenant::write_words(vk::Recorder& recorder, const vk::Buffer& buffer, uint32_t word,

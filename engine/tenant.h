@@ -33,8 +33,9 @@ struct Tenant {
     /// Waits for what is on its way, and gives up the workspace.
     void release_workspace() noexcept;
     void reserve_logits(uint32_t rows);
-    /// What single ops of a batch of `token_count` tokens keep for themselves; call before recording it.
-    void reserve_scratch(uint32_t token_count);
+    /// What single ops of a batch of so many tokens and outputs keep for themselves; call before recording
+    /// it.
+    void reserve_scratch(uint32_t tokens, uint32_t outputs);
     /// What was recorded binds buffers that are others now.
     virtual void forget_recorded() noexcept = 0;
     /// Called where `stop` says so.
@@ -93,7 +94,7 @@ struct Tenant {
   private:
     /// What the pacer learns from, and with `profile` every dispatch by itself.
     vk::RecorderOptions timed_options(bool simultaneous_use = false) const;
-    std::set<uint32_t> scratch_for_;  // tokens of a batch that the scratch was sized for
+    std::set<std::pair<uint32_t, uint32_t>> scratch_for_;  // tokens and outputs that scratch was sized for
     std::deque<Slice> flight_;  // two at most: a host's work on the queue waits for no more of a session
     std::chrono::steady_clock::time_point idle_since_;  // when the device last had none of them
     double slice_seconds_ = 0;                          // of the device, that the last one landed took

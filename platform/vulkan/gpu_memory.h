@@ -24,7 +24,10 @@ struct View {
     VkBuffer buffer = VK_NULL_HANDLE;
     uint64_t offset = 0;
     uint64_t size = 0;
-    View slice(uint64_t first, uint64_t bytes) const { return {buffer, offset + first, bytes}; }
+    View slice(uint64_t first, uint64_t bytes) const {
+        assert(first <= size && bytes <= size - first);
+        return {buffer, offset + first, bytes};
+    }
 };
 
 /// Memory behind a buffer, for a host to export.

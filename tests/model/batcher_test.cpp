@@ -9,6 +9,7 @@
 #include "support/device.h"
 #include "support/families.h"
 #include "support/golden.h"
+#include "support/quantised_llama.h"
 
 #include <algorithm>
 #include <memory>
@@ -195,6 +196,25 @@ TEST_SUITE("batcher") {
         EngineOptions small = deterministic(2);
         small.prompt_chunk = 16;
         check_equal(together(wishes, small, 3), expected);
+    }
+
+    TEST_CASE("a pass has room for sums of its head, which has fewer rows than the pass has tokens" *
+              needs_fixtures()) {
+        const Mix mixes[] = {all_of(TensorType::q8_0)};
+        GgufFile llama = quantised_llama(mixes, TensorType::q8_0, TensorType::q8_0, 512, 4096);
+        llama.metadata["llama.context_length"] = 128u;
+        const TemporaryFile file(llama.bytes());
+        const auto wide = std::make_shared<const Model>(open_model(file.path()));
+        // Which splits the columns of a product of few tiles: the head's for 33 rows, not for 66.
+        const TemporaryFile gpu(R"({"type": "discrete"})");
+        EngineOptions options = engine_options(Precision::strict);
+        options.device.caps_profile = gpu.path();
+        std::vector<Wish> wishes;
+        for (size_t i = 0; i < 33; ++i) wishes.push_back({some_ids(2, i), greedy(1)});
+        options.sequences = uint32_t(wishes.size());
+        const std::vector<Outcome> got = together(wishes, options, 0, wide),
+                                   expected = alone(wishes, options, wide);
+        for (size_t i = 0; i < wishes.size(); ++i) CHECK(got[i].tokens == expected[i].tokens);
     }
 
     TEST_CASE("what a model says is never sampled is in no answer: alone, guessed, in a batch" *

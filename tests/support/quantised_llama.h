@@ -23,9 +23,10 @@ inline void add_random(GgufFile& file, const std::string& name, TensorType type,
                           std::string(reinterpret_cast<const char*>(blocks.data()), blocks.size())};
 }
 
-/// A llama of hidden 256 with a layer per mix.
-inline GgufFile quantised_llama(std::span<const Mix> mixes, TensorType embedding, TensorType output) {
-    constexpr uint32_t hidden = 256, kv = 128, size = 512, vocab = 100;
+/// A llama with a layer per mix.
+inline GgufFile quantised_llama(std::span<const Mix> mixes, TensorType embedding, TensorType output,
+                                uint32_t hidden = 256, uint32_t vocab = 100) {
+    const uint32_t kv = hidden / 2, size = 512;
     GgufFile file;
     file.metadata = {
         {"general.architecture", "llama"},     {"llama.block_count", static_cast<uint32_t>(mixes.size())},
