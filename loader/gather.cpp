@@ -91,8 +91,7 @@ void decode(TensorType type, Decode decode, const std::byte* from, std::span<flo
     if (type == TensorType::f32) return convert<float>(from, out);
     for (size_t i = 0; i < out.size(); ++i) {
         const auto bits = load<uint16_t>(from + 2 * i);  // or F16, the only other type that is converted
-        out[i] = type == TensorType::bf16 ? std::bit_cast<float>(uint32_t{bits} << 16)
-                                          : small_float(bits, 5, 10, false);
+        out[i] = type == TensorType::bf16 ? from_bf16(bits) : from_half(bits);
     }
 }
 
@@ -149,8 +148,7 @@ uint64_t stored_bytes(TensorType type, Decode decode, uint64_t weights) {
     return weights / info.block * info.block_bytes;
 }
 
-void Scales::fill(const std::vector<float>& those, uint64_t first, uint64_t stride,
-                  std::span<float> out) const {
+void Scales::fill(const HeldFloats& those, uint64_t first, uint64_t stride, std::span<float> out) const {
     for (uint64_t i = 0; i < out.size(); ++i) {
         const uint64_t at = first + i * stride;
         const uint64_t col = at % cols, group = groups.empty() ? col / cols_each : groups[col];

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "file.h"
+#include "held_floats.h"
 #include "model.h"
 #include "tensors.h"
 
@@ -72,17 +73,17 @@ struct Scales {
     uint64_t rows = 0, cols = 0;  // of the tensor
     /// Of element (r, c): values[r / rows_each * across + g], g being c / cols_each or groups[c]. Decode::fp4
     /// has none; nvfp4's scales are multiplied by them.
-    std::vector<float> values;
+    HeldFloats values;
     uint64_t rows_each = 1, cols_each = 1, across = 1;
-    std::vector<float> zeros;  // likewise, the integer that stands for 0; empty: `zero` for all
-    uint32_t file = 0;         // Decode::fp4, nvfp4: where the scales lie, a byte for 32 columns or for 16
+    HeldFloats zeros;   // likewise, the integer that stands for 0; empty: `zero` for all
+    uint32_t file = 0;  // Decode::fp4, nvfp4: where the scales lie, a byte for 32 columns or for 16
     uint64_t offset = 0;
     std::vector<uint32_t> groups;  // of columns that are no neighbours; else empty
     float zero = 0;
     uint32_t bits = 4;         // of an integer
     std::vector<float> table;  // what a number of 4 bits stands for
     /// Those, values or zeros, of elements first, first + stride, ...
-    void fill(const std::vector<float>& those, uint64_t first, uint64_t stride, std::span<float> out) const;
+    void fill(const HeldFloats& those, uint64_t first, uint64_t stride, std::span<float> out) const;
     /// Whether rows that begin with elements a and b have the same ones.
     bool alike(uint64_t a, uint64_t b) const {
         return a % cols == b % cols && a / cols / rows_each == b / cols / rows_each;

@@ -46,8 +46,9 @@ void join(const StoredTensor& scale, StoredTensor& tensor, const GatheredTensors
     if (scale.type != TensorType::f32 || scale.shape != std::vector{matrices} || shape.size() > 3)
         fail(Status::bad_file, "gguf", "tensor ", scale.name, ": expected F32 [", matrices, "], got ",
              tensor_type_info(scale.type).name, " ", shape_text(scale.shape));
-    Scales scales{matrices * rows, cols, source.floats(scale), rows, cols};
-    for (const float factor : scales.values)
+    const std::vector<float> factors = source.floats(scale);
+    Scales scales{matrices * rows, cols, factors, rows, cols};
+    for (const float factor : factors)
         if (!std::isfinite(factor))
             fail(Status::bad_file, "gguf", "tensor ", scale.name, ": expected finite numbers, got ", factor);
     tensor.type = TensorType::nvfp4_s;

@@ -89,7 +89,7 @@ void Joiner::join_nvfp4(bool packed) {
                  ": expected a finite number above 0, got ", of_all);
         tensor.shape[1] *= 2;
         Scales scales = scales_in_file(stored, tensor.shape[0], tensor.shape[1]);
-        scales.values = {packed ? 1 / of_all : of_all};
+        scales.values = std::vector{packed ? 1 / of_all : of_all};
         scales.rows_each = scales.rows;
         scales.cols_each = scales.cols;
         tensor.blocks = scales.cols % 64 == 0;
@@ -136,7 +136,7 @@ void Joiner::join_tables() {
         if (elements_of(stored) != scales.across) misshapen(stored, tensor);
         if (elements_of(table) != 16) misshapen(table, tensor);
         scales.table = source_.floats(table);
-        scales.values = source_.floats(stored);
+        std::vector<float> factors = source_.floats(stored);
         if (state.has("nested_blocksize")) {  // scales are numbers of 8 bits, which have scales themselves
             const StoredTensor &outer = beside(tensor, name, {".nested_absmax"}),
                                &numbers = beside(tensor, name, {".nested_quant_map"});
@@ -145,11 +145,11 @@ void Joiner::join_tables() {
             if (offset == nullptr || !offset->is_number()) state.wrong("nested_offset", "a number");
             if (elements_of(outer) != (scales.across + of_outer - 1) / of_outer) misshapen(outer, tensor);
             if (elements_of(numbers) != 256 || stored.decode != Decode::u8) misshapen(numbers, tensor);
-            const std::vector<float> factors = source_.floats(outer), values = source_.floats(numbers);
+            const std::vector<float> of_groups = source_.floats(outer), values = source_.floats(numbers);
             for (uint64_t i = 0; i < scales.across; ++i)
-                scales.values[i] =
-                    values[size_t(scales.values[i])] * factors[i / of_outer] + offset->get<float>();
+                factors[i] = values[size_t(factors[i])] * of_groups[i / of_outer] + offset->get<float>();
         }
+        scales.values = factors;
         tensor.shape = {rows, cols};
         tensor.decode = Decode::table;
         tensor.type = float_type(state);

@@ -112,15 +112,18 @@ Joiner::Groups Joiner::groups_of(const StoredTensor& of, const std::string& inde
 
 /// Blocks where 32 neighbours have one scale, and the numbers fit; or floats of the type that the scales
 /// have, as the libraries that write such files compute them.
-void Joiner::give_integers(StoredTensor& tensor, Scales scales, TensorType floats) {
+void Joiner::give_integers(StoredTensor& tensor, Scales scales, const std::vector<float>& values,
+                           std::vector<float> zeros, TensorType floats) {
     float least = scales.zero, most = scales.zero;  // of what stands for 0
-    if (!scales.zeros.empty()) {
-        least = *std::ranges::min_element(scales.zeros);
-        most = *std::ranges::max_element(scales.zeros);
+    if (!zeros.empty()) {
+        least = *std::ranges::min_element(zeros);
+        most = *std::ranges::max_element(zeros);
     }
-    if (least == most) scales.zero = least, scales.zeros.clear();
+    if (least == most) scales.zero = least, zeros.clear();
+    scales.values = values;
+    scales.zeros = zeros;
     const bool blocks = scales.groups.empty() && scales.cols % 32 == 0 && scales.cols_each % 32 == 0 &&
-                        (floats == TensorType::f16 || fits_halves(scales.values));
+                        (floats == TensorType::f16 || fits_halves(values));
     tensor.shape = {scales.rows, scales.cols};
     tensor.type = blocks ? block_of(-most, float((1u << scales.bits) - 1) - least, floats) : floats;
     give(tensor, std::move(scales));
@@ -163,21 +166,21 @@ void Joiner::scale_integers(bool packed) {
         scales.cols_each = columns.each;
         scales.across = groups;
         scales.groups = std::move(columns.order);
-        scales.values = source_.floats(stored);
+        std::vector<float> zeros;
         const float middle = float(1u << (scales.bits - 1));
         scales.zero = middle;
-        if (const StoredTensor* zeros = find(stem + "_zero_point")) {
+        if (const StoredTensor* points = find(stem + "_zero_point")) {
             const std::vector<uint64_t> below = {(shape[0] * scales.bits + 31) / 32, groups};
-            if (zeros->decode == Decode::i32 && zeros->shape == below) {
-                const std::vector<uint32_t> words = words_of(source_, *zeros);
+            if (points->decode == Decode::i32 && points->shape == below) {
+                const std::vector<uint32_t> words = words_of(source_, *points);
                 for (uint64_t r = 0; r < shape[0]; ++r)
                     for (uint64_t g = 0; g < groups; ++g)
-                        scales.zeros.push_back(float(number_of(words, g, groups, r, scales.bits)));
-            } else if (zeros->decode == Decode::i8 && zeros->shape == stored.shape) {
-                scales.zeros = source_.floats(*zeros);
-                for (float& zero : scales.zeros) zero += middle;
+                        zeros.push_back(float(number_of(words, g, groups, r, scales.bits)));
+            } else if (points->decode == Decode::i8 && points->shape == stored.shape) {
+                zeros = source_.floats(*points);
+                for (float& zero : zeros) zero += middle;
             } else {
-                misshapen(*zeros, tensor);
+                misshapen(*points, tensor);
             }
         } else if (asymmetric) {
             fail(Status::bad_file, "safetensors", "tensor ", tensor.name, ": expected ", stem,
@@ -185,7 +188,8 @@ void Joiner::scale_integers(bool packed) {
         }
         tensor.name = stem;
         tensor.decode = packed ? Decode::words : Decode::int8;
-        give_integers(tensor, std::move(scales), floats_like(stored));
+        give_integers(tensor, std::move(scales), source_.floats(stored), std::move(zeros),
+                      floats_like(stored));
     }
 }
 
@@ -223,9 +227,8 @@ void Joiner::join_columns(bool awq) {
         scales.cols_each = columns.each;
         scales.across = groups;
         scales.groups = std::move(columns.order);
-        scales.values.resize(scales.rows * groups);
-        scales.zeros.resize(scales.rows * groups);
-        const std::vector<float> values = source_.floats(stored);
+        const std::vector<float> columns_of = source_.floats(stored);
+        std::vector<float> values(scales.rows * groups), points(values.size());
         std::vector<uint32_t> words = words_of(source_, zeros);
         if (less_one && scales.bits != 3)
             for (uint32_t& word : words)
@@ -235,13 +238,13 @@ void Joiner::join_columns(bool awq) {
                 const uint64_t place = awq ? r / 8 * 8 + awq_places[r % 8] : r;
                 uint32_t zero = number_of(words, g * of_zeros[1], 1, place, scales.bits);
                 if (less_one && scales.bits == 3) zero = (zero + 1) & 7;
-                scales.values[r * groups + g] = values[g * scales.rows + r];
-                scales.zeros[r * groups + g] = float(zero);
+                values[r * groups + g] = columns_of[g * scales.rows + r];
+                points[r * groups + g] = float(zero);
             }
         }
         tensor.name = *module + ".weight";
         tensor.decode = awq ? Decode::awq : Decode::gptq;
-        give_integers(tensor, std::move(scales), floats_like(stored));
+        give_integers(tensor, std::move(scales), values, std::move(points), floats_like(stored));
     }
 }
 
@@ -264,10 +267,10 @@ void Joiner::join_vectorwise() {
         scales.cols = scales.cols_each = tensor.shape[1];
         scales.bits = 8;
         scales.zero = 128;
-        scales.values = source_.floats(stored);
-        for (float& value : scales.values) value /= 127;
+        std::vector<float> values = source_.floats(stored);
+        for (float& value : values) value /= 127;
         tensor.decode = Decode::int8;
-        give_integers(tensor, std::move(scales), TensorType::f32);
+        give_integers(tensor, std::move(scales), values, {}, TensorType::f32);
     }
 }
 

@@ -60,7 +60,8 @@ class Joiner {
     bool has_dynamic() const;
     Groups groups_of(const StoredTensor& of, const std::string& index, uint64_t cols, uint64_t count,
                      bool ordered);
-    void give_integers(StoredTensor& tensor, Scales scales, TensorType floats);
+    void give_integers(StoredTensor& tensor, Scales scales, const std::vector<float>& values,
+                       std::vector<float> zeros, TensorType floats);
     void join_expert_types();
 
     std::map<std::string, const StoredTensor*> by_name_;

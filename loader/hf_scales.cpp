@@ -190,9 +190,10 @@ class FolderJoiner final : public Joiner {
                 (of_scales != matrices && scales.rows_each != scales.rows) ||
                 (split && rows % scales.rows_each != 0))
                 misshapen(stored, tensor);
-            scales.values = source_.floats(stored);
+            const std::vector<float> values = source_.floats(stored);
+            scales.values = values;
             tensor.blocks = tensor.decode == Decode::f8_e4m3 && cols % 32 == 0 && scales.cols_each % 32 == 0;
-            fit = fit && std::ranges::all_of(scales.values, fits_half);
+            fit = fit && std::ranges::all_of(values, fits_half);
             give(tensor, std::move(scales));
         }
         for (StoredTensor& tensor : tensors_) tensor.blocks = tensor.blocks && fit;
@@ -209,7 +210,7 @@ class FolderJoiner final : public Joiner {
             tensor.shape[0] *= 4;
             tensor.decode = Decode::ternary;
             tensor.type = tensor.shape[1] % 256 == 0 ? TensorType::tq2_0 : TensorType::bf16;
-            give(tensor, {tensor.shape[0], tensor.shape[1], {multiplies ? scale : 1 / scale}});
+            give(tensor, {tensor.shape[0], tensor.shape[1], std::vector{multiplies ? scale : 1 / scale}});
         }
     }
 };

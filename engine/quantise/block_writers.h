@@ -3,7 +3,6 @@
 
 #include "architecture.h"
 #include "half.h"
-#include "reference/dequantise.h"
 
 #include <bit>
 #include <cmath>
@@ -20,16 +19,16 @@ using BlockWriter = void (*)(std::span<const float> x, std::span<const float> we
 inline float store_half(float value, std::byte* out) {
     const uint16_t half = to_half(value);
     std::memcpy(out, &half, sizeof half);
-    return reference::half_to_float(half);
+    return from_half(half);
 }
 
 /// The half nearest to `scale`, or the next one away from 0 where `most`, the largest integer, would no
 /// longer reach as far by it: halves below 2^-14 lie that far apart.
 inline float half_scale(float scale, float most) {
     const uint16_t half = to_half(scale);
-    const float nearest = reference::half_to_float(half);
+    const float nearest = from_half(half);
     const bool reaches = std::abs(scale) * most <= std::abs(nearest) * (most + 0.5f);
-    return reaches ? nearest : reference::half_to_float(static_cast<uint16_t>(half + 1));
+    return reaches ? nearest : from_half(static_cast<uint16_t>(half + 1));
 }
 
 /// Adds `value` at bit `first` of a zeroed byte.

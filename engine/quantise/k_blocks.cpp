@@ -67,7 +67,7 @@ Fit refine_scales(Floats x, Floats weights, float d, const ScaledShape& shape, i
     return total;
 }
 
-float half(float value) { return reference::half_to_float(to_half(value)); }
+float half(float value) { return from_half(to_half(value)); }
 
 Scaled fit_scaled(Floats x, Floats weights, const ScaledShape& shape) {
     float wanted[most_groups] = {}, extreme = 0;

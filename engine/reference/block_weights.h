@@ -3,6 +3,7 @@
 #pragma once
 
 #include "dequantise.h"
+#include "half.h"
 
 #include <cstdint>
 #include <cstring>
@@ -14,7 +15,7 @@ template <class T> T load(const std::byte* from) {
     std::memcpy(&value, from, sizeof value);
     return value;
 }
-inline float load_half(const std::byte* from) { return half_to_float(load<uint16_t>(from)); }
+inline float load_half(const std::byte* from) { return from_half(load<uint16_t>(from)); }
 /// Bits [first, first + count) of byte `at`.
 inline int bits(const std::byte* at, size_t first, int count) {
     return std::to_integer<int>(*at) >> first & ((1 << count) - 1);

@@ -4,7 +4,6 @@
 #include "block_weights.h"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <cmath>
 
@@ -35,9 +34,7 @@ float q8_0(const std::byte* block, size_t i) {
 }
 float f32(const std::byte* value, size_t) { return load<float>(value); }
 float f16(const std::byte* value, size_t) { return load_half(value); }
-float bf16(const std::byte* value, size_t) {
-    return std::bit_cast<float>(static_cast<uint32_t>(load<uint16_t>(value)) << 16);
-}
+float bf16(const std::byte* value, size_t) { return from_bf16(load<uint16_t>(value)); }
 
 float iq4_nl(const std::byte* block, size_t i) {
     return static_cast<float>(iq4_values[nibble(block + 2, i)]) * load_half(block);
@@ -108,17 +105,6 @@ constexpr Reader readers[] = {
 };
 
 }  // namespace
-
-float half_to_float(uint16_t bits) {
-    const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
-    const uint32_t exponent = bits >> 10 & 31u, fraction = bits & 1023u;
-    if (exponent == 0) {  // subnormal: a multiple of 2^-24, exact in float32
-        const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
-        return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | sign);
-    }
-    const uint32_t rebased = exponent == 31 ? 255 : exponent + 112;  // biases 15 and 127
-    return std::bit_cast<float>(sign | rebased << 23 | fraction << 13);
-}
 
 void dequantise(TensorType type, std::span<const std::byte> blocks, std::span<float> out) {
     const auto reader = std::ranges::find(readers, type, &Reader::type);

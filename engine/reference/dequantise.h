@@ -11,6 +11,4 @@ namespace scoria::reference {
 /// blocks: whole blocks of `type`, little-endian as in the file; out: as many values as they hold.
 void dequantise(TensorType type, std::span<const std::byte> blocks, std::span<float> out);
 
-float half_to_float(uint16_t bits);
-
 }  // namespace scoria::reference

@@ -83,7 +83,7 @@ float iq1_m(const std::byte* block, size_t i) {
     const auto scale = static_cast<float>(2 * (scales >> (sub / 4 * 16 + sub % 4 * 3) & 7u) + 1);
     const auto head = static_cast<uint32_t>(bits(block + 32 + i / 16, i % 16 / 8 * 4, 4));
     const uint32_t index = load<uint8_t>(block + i / 8) | (head & 7u) << 8;
-    return half_to_float(static_cast<uint16_t>(d)) * scale * shifted_point(index, i % 8, (head & 8u) != 0);
+    return from_half(static_cast<uint16_t>(d)) * scale * shifted_point(index, i % 8, (head & 8u) != 0);
 }
 
 const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};

@@ -3,6 +3,7 @@
 
 #include "fail.h"
 #include "half.h"
+#include "held_floats.h"
 #include "hf_builder.h"
 #include "hf_folder.h"
 #include "model.h"
@@ -11,8 +12,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -117,6 +120,31 @@ std::vector<uint8_t> rows_of(Joined& from, const StoredTensor& tensor, uint64_t 
 }
 
 }  // namespace
+
+TEST_CASE("scales and zeros are held in as few bytes as tell them") {
+    const float infinity = std::numeric_limits<float>::infinity();
+    struct Case {
+        std::vector<float> values;
+        size_t bytes;
+    };
+    const Case cases[] = {
+        {{}, 0},
+        {{0, 8, 255}, 3},
+        {{0, 8, 256}, 6},
+        {{-1, 0x1.8p-24f, 0x1.004p0f}, 12},             // one is no half, one no BF16
+        {{-1, 3 * 0x1p-24f, 65504, -0.0f}, 8},          // F16
+        {{0x1p-30f, 0x1.02p100f, infinity, -0.0f}, 8},  // BF16
+        {{0x1p-30f, 0.1f}, 8},
+    };
+    for (const auto& [values, bytes] : cases) {
+        const HeldFloats held(values);
+        CHECK(held.held_bytes() == bytes);
+        CHECK(held.empty() == values.empty());
+        for (size_t i = 0; i < values.size(); ++i)
+            CHECK(std::bit_cast<uint32_t>(held[i]) == std::bit_cast<uint32_t>(values[i]));
+    }
+    CHECK(std::isnan(HeldFloats(std::vector{1.0f, std::nanf("")})[1]));
+}
 
 TEST_CASE("8-bit floats by one scale, by one of each row, and by one of each block") {
     check_floats(with_floats("_scale_inv", {"F32", {}, floats({0.5f})}), [](size_t, size_t) { return 0.5f; });
