@@ -237,7 +237,7 @@ bool Tenant::stands(const Step& step, uint32_t count) const {
     return now <= had && 2 * now >= had;
 }
 
-vk::Device::Ticket Tenant::submit_step(Step& step, uint32_t count) {
+vk::Device::Ticket Tenant::submit_step(Step& step, uint32_t count) try {
     for (size_t i = 0; i < step.slices.size(); ++i)
         submit_slice({.replayed = &step.slices[i],
                       .cost = step.costs[i],
@@ -245,6 +245,9 @@ vk::Device::Ticket Tenant::submit_step(Step& step, uint32_t count) {
                       .pacer = &engine.pacer(count)});
     step.first_run = false;
     return last_submitted;
+} catch (...) {
+    outlast();  // callers may free what the slices on their way read
+    throw;
 }
 
 }  // namespace scoria

@@ -12,7 +12,7 @@ shared vec4 shared_weights[SHARED ? gl_WorkGroupSize.x : 1];   // of a key, of a
 
 // To be called by the whole workgroup.
 void share_queries(Row rows[QUERIES]) {
-    for (uint at = gl_LocalInvocationID.x / SG_SIZE; at < QUERIES; at += SG_COUNT) {
+    for (uint at = sg_index(); at < QUERIES; at += SG_COUNT) {
         const Row row = row_of(rows, at);
         for (uint two = sg_lane(); two < PAIR_TWOS; two += SG_SIZE) {
             shared_queries[two * QUERIES + at] = vec4(query_pair(row, 2 * two), query_pair(row, 2 * two + 1));
@@ -39,7 +39,7 @@ void share_weights() {
     vec4 all = vec4(0.0);
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) all[i] = weight[i];
     sg_share_memory(IN_STEP);  // who still reads those of the step before
-    shared_weights[gl_LocalInvocationID.x] = all;
+    shared_weights[sg_index() * SG_SIZE + sg_lane()] = all;
     sg_share_memory(IN_STEP);
 }
 #endif

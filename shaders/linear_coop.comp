@@ -257,7 +257,9 @@ void end_sums(const uint row0, const uint token0) {
     if ((push.flags & LINEAR_RESIDUAL) != 0) {
         coopMatPerElementNV(first, sums[0], first_residual, row0 / 2, token0);
         coopMatPerElementNV(second, sums[0], second_residual, row0 / 2, token0);
-        barrier();
+        // Others may hold an element too, and end it in place.
+        controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsBuffer | gl_StorageSemanticsShared,
+                       gl_SemanticsAcquireRelease);
     }
     coopMatPerElementNV(sums[0], sums[0], write_sums, sums[1], first, second, row0 / 2, token0);
 }
