@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
+#include <poll.h>
 #include <string_view>
 
 namespace scoria::server {
@@ -21,8 +23,20 @@ Connection::Connection(socket_t socket) : socket_(socket) { connection_of_thread
 
 Connection::~Connection() {
     connection_of_thread = nullptr;
-    shutdown(socket_, SHUT_RDWR);
+    linger();
     close(socket_);
+}
+
+/// A socket that is closed with something unread resets its connection, and a client that still sends what
+/// was refused may lose the response with it: that is read, too, for a while.
+void Connection::linger() {
+    constexpr int most_quiet = 1000;  // milliseconds
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    shutdown(socket_, SHUT_WR);
+    pollfd readable{socket_, POLLIN, 0};
+    while (std::chrono::steady_clock::now() < end && poll(&readable, 1, most_quiet) > 0 &&
+           receive(MSG_DONTWAIT) > 0) {
+    }
 }
 
 ssize_t Connection::receive(int flags) {

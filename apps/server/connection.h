@@ -41,6 +41,7 @@ class Connection final : public httplib::Stream {
 
   private:
     ssize_t receive(int flags);
+    void linger();
 
     const socket_t socket_;
     bool has_interim_ = false;

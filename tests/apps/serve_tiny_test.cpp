@@ -258,6 +258,17 @@ TEST_CASE("serve: HTTP that is odd gets a whole answer or says why not" * needs_
     CHECK(server.post("/tokenize", form).status == 200);
 }
 
+TEST_CASE("serve: who is refused while he sends hears why" * needs_fixtures()) {
+    const Server server({"-m", tiny}, {{"SCORIA_API_KEY", "secret"}});
+    for (int i = 0; i < 5; ++i) {
+        Wire client(server.port());
+        CHECK(client.say(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000\r\n\r\n" +
+            std::string(4'000'000, 'a')));
+        CHECK(client.rest().starts_with("HTTP/1.1 401"));
+    }
+}
+
 TEST_CASE("serve: texts and chats as tokens, and back, as clients of llama.cpp and of vLLM ask" *
           needs_fixtures()) {
     const ScratchFolder folder;

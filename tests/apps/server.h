@@ -114,7 +114,16 @@ class Wire {
         const std::string all = "POST /v1/" + path + " HTTP/" + version + "\r\nHost: localhost\r\n" +
                                 "Authorization: Bearer secret\r\nContent-Type: application/json\r\n" +
                                 "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
-        REQUIRE(send(socket_, all.data(), all.size(), 0) == ssize_t(all.size()));
+        REQUIRE(say(all));
+    }
+    /// false: the server takes no more.
+    bool say(std::string_view bytes) {
+        while (!bytes.empty()) {
+            const ssize_t count = send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+            if (count <= 0) return false;
+            bytes.remove_prefix(size_t(count));
+        }
+        return true;
     }
     void end_sending() { REQUIRE(shutdown(socket_, SHUT_WR) == 0); }
     std::string rest() {  // until the server closes it
