@@ -7,6 +7,9 @@
 #include "messages.h"
 #include "page.h"
 
+#include <algorithm>
+#include <regex>
+
 namespace scoria::server {
 namespace {
 
@@ -53,7 +56,15 @@ struct HttpServer::Impl {
     void guarded(const Request& in, Response& out, const std::function<void()>& work);
     httplib::Server::HandlerResponse guard(const Request& in, Response& out);
     void models(const Request& in, Response& out);
+    void on(const char* method, const char* path, const httplib::Server::Handler& handler);
+    /// Those that a path knows, as the header Allow has them; empty: it is no path of ours.
+    std::string methods_of(const std::string& path) const;
 
+    struct Route {
+        std::regex path;
+        std::string methods;  // beside OPTIONS, which every path knows
+    };
+    std::vector<Route> routes;
     const ServerOptions options;
     const int64_t started = int64_t(std::time(nullptr));
     Listener http;
@@ -118,9 +129,29 @@ httplib::Server::HandlerResponse HttpServer::Impl::guard(const Request& in, Resp
                      out);
         return httplib::Server::HandlerResponse::Handled;
     }
-    if (!asks_leave) return httplib::Server::HandlerResponse::Unhandled;
-    out.status = 204;
+    if (asks_leave) {
+        out.status = 204;
+        return httplib::Server::HandlerResponse::Handled;
+    }
+    const std::string methods = methods_of(in.path);
+    if (methods.empty() || (methods + ", ").find(in.method + ", ") != methods.npos)
+        return httplib::Server::HandlerResponse::Unhandled;
+    out.set_header("Allow", methods);
+    answer_error({Status::failed, 405, "invalid_request_error", nullptr},
+                 cat("[serve] expected ", in.path, " by ", methods, ", got ", in.method), in, out);
     return httplib::Server::HandlerResponse::Handled;
+}
+
+void HttpServer::Impl::on(const char* method, const char* path, const httplib::Server::Handler& handler) {
+    const bool gets = method == std::string_view("GET");
+    gets ? http.Get(path, handler) : http.Post(path, handler);
+    routes.push_back({std::regex(path), gets ? "GET, HEAD" : method});
+}
+
+std::string HttpServer::Impl::methods_of(const std::string& path) const {
+    const auto found =
+        std::ranges::find_if(routes, [&](const Route& route) { return std::regex_match(path, route.path); });
+    return found == routes.end() ? "" : found->methods + ", OPTIONS";
 }
 
 void HttpServer::Impl::route() {
@@ -148,21 +179,21 @@ void HttpServer::Impl::route() {
         http.set_logger([this](const Request& in, const Response& out) {
             options.log(cat(in.method, " ", in.path, " ", out.status));
         });
-    http.Get("/", [](const Request&, Response& out) {
+    on("GET", "/", [](const Request&, Response& out) {
         out.set_header(
             "Content-Security-Policy",
             "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
             "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
         out.set_content(std::string(chat_page()), "text/html; charset=utf-8");
     });
-    http.Get("/health",
-             [](const Request&, Response& out) { out.set_content(R"({"status":"ok"})", json_type); });
-    http.Get("/metrics", [this](const Request&, Response& out) {
+    on("GET", "/health",
+       [](const Request&, Response& out) { out.set_content(R"({"status":"ok"})", json_type); });
+    on("GET", "/metrics", [this](const Request&, Response& out) {
         out.set_content(metrics_text(endpoints.metrics, endpoints.queue.running(), endpoints.queue.waiting()),
                         "text/plain; version=0.0.4; charset=utf-8");
     });
-    http.Get("/v1/models", [this](const Request& in, Response& out) { models(in, out); });
-    http.Get("/v1/models/(.+)", [this](const Request& in, Response& out) { models(in, out); });
+    on("GET", "/v1/models", [this](const Request& in, Response& out) { models(in, out); });
+    on("GET", "/v1/models/(.+)", [this](const Request& in, Response& out) { models(in, out); });
     constexpr std::pair<const char*, void (Endpoints::*)(const Json&, Response&)> posts[] = {
         {"/v1/chat/completions", &Endpoints::chat},
         {"/v1/responses", &Endpoints::respond},
@@ -177,7 +208,7 @@ void HttpServer::Impl::route() {
         {"/v1/messages/count_tokens", &Endpoints::count_message},
     };
     for (const auto& [path, handler] : posts)
-        http.Post(path, [this, handler = handler](const Request& in, Response& out) {
+        on("POST", path, [this, handler = handler](const Request& in, Response& out) {
             guarded(in, out, [&] { (endpoints.*handler)(parse_body(in.body), out); });
         });
 }

@@ -189,8 +189,8 @@ struct ErrorType {
     const char* name;
 };
 constexpr ErrorType error_types[] = {
-    {400, "invalid_request_error"}, {401, "authentication_error"}, {403, "permission_error"},
-    {404, "not_found_error"},       {413, "request_too_large"},    {503, "overloaded_error"},
+    {401, "authentication_error"}, {403, "permission_error"}, {404, "not_found_error"},
+    {413, "request_too_large"},    {503, "overloaded_error"},
 };
 
 const char* reason_name(StopReason reason) {
@@ -212,7 +212,9 @@ const char* reason_name(StopReason reason) {
 
 Json message_error(std::string_view what, int status) {
     const auto found = std::ranges::find(error_types, status, &ErrorType::status);
-    const char* const type = found == std::end(error_types) ? "api_error" : found->name;
+    const char* const type = found != std::end(error_types) ? found->name
+                             : status < 500                 ? "invalid_request_error"
+                                                            : "api_error";
     return {{"type", "error"}, {"error", {{"type", type}, {"message", what}}}};
 }
 

@@ -269,6 +269,42 @@ TEST_CASE("serve: who is refused while he sends hears why" * needs_fixtures()) {
     }
 }
 
+TEST_CASE("serve: a path asked by another method says which ones it knows" * needs_fixtures()) {
+    const Server server({"-m", tiny});
+    const struct {
+        const char *method, *path;
+        int status;
+        const char* allow;
+    } cases[] = {
+        {"GET", "/v1/chat/completions", 405, "POST, OPTIONS"},
+        {"HEAD", "/v1/chat/completions", 405, "POST, OPTIONS"},
+        {"PUT", "/v1/messages", 405, "POST, OPTIONS"},
+        {"DELETE", "/v1/messages/count_tokens", 405, "POST, OPTIONS"},
+        {"PATCH", "/v1/models", 405, "GET, HEAD, OPTIONS"},
+        {"TRACE", "/v1/models/one", 405, "GET, HEAD, OPTIONS"},
+        {"POST", "/health", 405, "GET, HEAD, OPTIONS"},
+        {"GET", "/nowhere", 404, ""},
+        {"DELETE", "/v1/responses/resp_1", 404, ""},
+        {"HEAD", "/health", 200, ""},
+        {"OPTIONS", "/v1/chat/completions", 204, ""},
+    };
+    for (const auto& each : cases) {
+        CAPTURE(each.method);
+        CAPTURE(each.path);
+        httplib::Request request;
+        request.method = each.method;
+        request.path = each.path;
+        const auto response = server.client().send(request);
+        REQUIRE(response);
+        CHECK(response->status == each.status);
+        CHECK(response->get_header_value("Allow") == each.allow);
+        if (each.status < 400 || request.method == "HEAD") continue;
+        const Json error = Json::parse(response->body);
+        CHECK(error["error"]["type"] == "invalid_request_error");
+        CHECK(error.contains("type") == request.path.starts_with("/v1/messages"));
+    }
+}
+
 TEST_CASE("serve: texts and chats as tokens, and back, as clients of llama.cpp and of vLLM ask" *
           needs_fixtures()) {
     const ScratchFolder folder;
