@@ -38,13 +38,10 @@ std::optional<News> Mailbox::take(std::chrono::milliseconds most) {
 AnswerQueue::AnswerQueue(Engine& engine, size_t most_waiting, Metrics& metrics)
     : engine_(engine), most_waiting_(most_waiting), metrics_(metrics), thread_([this] { compute(); }) {}
 
-AnswerQueue::~AnswerQueue() {
-    stop();
-    thread_.join();
-}
+AnswerQueue::~AnswerQueue() { stop(); }
 
 void AnswerQueue::stop() {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     ended_ = true;
     for (const Work& work : std::exchange(waiting_, {})) {
         if (!work.mailbox) continue;
@@ -53,6 +50,8 @@ void AnswerQueue::stop() {
     }
     for (const auto& [key, mailbox] : begun_) mailbox->cancel();  // one of speculation is one step
     asked_.notify_one();
+    lock.unlock();
+    if (thread_.joinable()) thread_.join();
 }
 
 void AnswerQueue::wait(std::vector<Work> works) {

@@ -54,7 +54,8 @@ class AnswerQueue {
     /// none is taken, else all that are asked for at once.
     AnswerQueue(Engine& engine, size_t most_waiting, Metrics& metrics);
     ~AnswerQueue();
-    /// Answers that are not done are cancelled, and nothing more is taken.
+    /// Answers that are not done are cancelled, and nothing more is taken: what there is to say of each is in
+    /// its mailbox then.
     void stop();
 
     /// Answers them all; news go to the mailbox, by their numbers in the list. Thread-safe. Errors: busy,

@@ -23,7 +23,6 @@ Connection::Connection(socket_t socket) : socket_(socket) { connection_of_thread
 
 Connection::~Connection() {
     connection_of_thread = nullptr;
-    linger();
     close(socket_);
 }
 
@@ -87,8 +86,34 @@ template <class Stream> bool Listener::process(Stream& stream) {
 }
 
 bool Listener::process_and_close_socket(socket_t socket) {
+    uint64_t number = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        number = begun_++;
+        open_[number] = socket;
+        if (shut_) shutdown(socket, *shut_);
+    }
     Connection connection(socket);
-    return process(connection);
+    const bool whole = process(connection);
+    connection.linger();
+    const std::lock_guard lock(mutex_);  // before it is closed, and another one has its descriptor
+    open_.erase(number);
+    closed_.notify_all();
+    return whole;
+}
+
+void Listener::end(std::chrono::milliseconds most) {
+    std::unique_lock lock(mutex_);
+    const uint64_t end = begun_;  // who comes later hears at once that the server ends
+    const auto shut = [&](int how) {
+        shut_ = how;
+        for (const auto& [number, socket] : open_) shutdown(socket, how);
+    };
+    shut(SHUT_RD);
+    closed_.wait_for(lock, most, [&] { return open_.empty() || open_.begin()->first >= end; });
+    shut(SHUT_RDWR);
+    lock.unlock();
+    stop();
 }
 
 }  // namespace scoria::server

@@ -5,6 +5,11 @@
 #include <httplib.h>
 
 #include <array>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
 
 namespace scoria::server {
 
@@ -23,6 +28,9 @@ class Connection final : public httplib::Stream {
     /// sent an interim response: where nobody reads it, the next call learns of that. Versions of HTTP
     /// before 1.1 know none, and a client of theirs is gone then.
     bool stays();
+    /// Ends the response. A socket that is closed with something unread resets its connection, and a client
+    /// that still sends what was refused may lose the response with it: that is read, too, for a while.
+    void linger();
     void set_version(const std::string& http_version) { has_interim_ = http_version == "HTTP/1.1"; }
 
     // What the library's versions from 0.11 to 0.53 ask for, each something else.
@@ -41,7 +49,6 @@ class Connection final : public httplib::Stream {
 
   private:
     ssize_t receive(int flags);
-    void linger();
 
     const socket_t socket_;
     bool has_interim_ = false;
@@ -50,8 +57,20 @@ class Connection final : public httplib::Stream {
 };
 
 class Listener final : public httplib::Server {
+  public:
+    /// Reads no more, waits up to `most` for the responses that are under way, cuts off those that are left,
+    /// and stops. The library's stop() alone cuts off every stream where it is. Thread-safe.
+    void end(std::chrono::milliseconds most);
+
+  private:
     bool process_and_close_socket(socket_t socket) override;
     template <class Stream> bool process(Stream& stream);
+
+    std::mutex mutex_;
+    std::condition_variable closed_;
+    std::map<uint64_t, socket_t> open_;  // in the order in which they began
+    uint64_t begun_ = 0;
+    std::optional<int> shut_;  // of connections that come now: the server ends
 };
 
 }  // namespace scoria::server

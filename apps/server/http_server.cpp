@@ -18,7 +18,8 @@ using httplib::Response;
 
 constexpr size_t most_body = 8u << 20;  // bytes
 constexpr const char* messages_path = "/v1/messages";
-constexpr size_t own_threads = 16;  // of connections that ask for no answer
+constexpr size_t own_threads = 16;                      // of connections that ask for no answer
+constexpr auto most_writing = std::chrono::seconds(3);  // of responses when the server ends
 
 /// How the API tells of an error: HTTP status, type, and a code for what clients look for.
 struct ErrorForm {
@@ -232,7 +233,7 @@ void HttpServer::serve() { impl_->http.listen_after_bind(); }
 bool HttpServer::running() const { return impl_->http.is_running(); }
 void HttpServer::stop() {
     impl_->endpoints.queue.stop();
-    impl_->http.stop();
+    impl_->http.end(most_writing);
 }
 
 }  // namespace scoria::server

@@ -26,7 +26,7 @@ class HttpServer {
     HttpServer(Engine& engine, ServerOptions options);
     ~HttpServer();
     int port() const;
-    /// Until stop(). Answers that are not done by then are cut off.
+    /// Until stop(). Answers that are not done by then end there, and say so where their clients read.
     void serve();
     bool running() const;  // between serve()'s begin and stop()
     void stop();           // while running(); from any thread

@@ -258,6 +258,60 @@ TEST_CASE("serve: HTTP that is odd gets a whole answer or says why not" * needs_
     CHECK(server.post("/tokenize", form).status == 200);
 }
 
+TEST_CASE("serve: every stream ends as its API has it when the server does, but for who does not read" *
+          needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string model = folder.path("model.gguf");
+    write_with_template(model, chat_template);
+    {  // so long a context that answers are still under way
+        std::fstream file(model, std::ios::in | std::ios::out | std::ios::binary);
+        const std::string bytes{std::istreambuf_iterator<char>(file), {}}, key = "llama.context_length";
+        const uint32_t context = 8192;
+        file.seekp(std::streamoff(bytes.find(key) + key.size() + 4));  // behind the type
+        file.write(reinterpret_cast<const char*>(&context), sizeof context);
+    }
+    Json body = Json::parse(R"({"stream":true,"ignore_eos":true,"temperature":0})");
+    const Json chat = Json::parse(R"([{"role":"user","content":"a"}])");
+    const struct {
+        const char *path, *key;
+        Json prompt;
+        std::vector<const char*> ends;
+    } apis[] = {
+        {"completions", "prompt", "xyxy", {"data: [DONE]\n\n", "\"type\":\"server_error\""}},
+        {"chat/completions", "messages", chat, {"data: [DONE]\n\n", "\"type\":\"server_error\""}},
+        {"responses", "input", "a", {"event: response.cancelled\n", "event: response.failed\n"}},
+        {"messages", "messages", chat, {"event: message_stop\n", "event: error\n"}},
+    };
+    Server server({"-m", model, "--parallel", "24", "--waiting", "40"});
+    Json fat = body;
+    fat.update({{"prompt", "xyxy"}, {"logprobs", 20}, {"n", 8}});
+    Wire blocked(server.port(), 2048);
+    blocked.post("completions", fat);
+    std::vector<std::unique_ptr<Wire>> clients;
+    for (int i = 0; i < 48; ++i) {
+        const auto& api = apis[i % std::size(apis)];
+        Json asked = body;
+        asked[api.key] = api.prompt;
+        if (api.path == std::string("messages")) asked["max_tokens"] = 100'000;
+        clients.push_back(std::make_unique<Wire>(server.port()));
+        clients.back()->post(api.path, asked);
+    }
+    std::vector<std::future<std::string>> all;
+    for (const auto& client : clients)
+        all.push_back(std::async(std::launch::async, [&client] { return client->rest(); }));
+    REQUIRE(becomes(server, "answers_running", 24));
+    CHECK(server.program().interrupt() == 0);  // 137 after ten seconds
+    for (size_t i = 0; i < all.size(); ++i) {
+        const std::string text = all[i].get();
+        CAPTURE(i);
+        CAPTURE(text.substr(text.size() - std::min<size_t>(text.size(), 300)));
+        CHECK(text.starts_with("HTTP/1.1 200"));
+        CHECK(text.ends_with("0\r\n\r\n"));
+        CHECK(std::ranges::any_of(apis[i % std::size(apis)].ends,
+                                  [&](const char* end) { return text.find(end) != text.npos; }));
+    }
+}
+
 TEST_CASE("serve: who is refused while he sends hears why" * needs_fixtures()) {
     const Server server({"-m", tiny}, {{"SCORIA_API_KEY", "secret"}});
     for (int i = 0; i < 5; ++i) {

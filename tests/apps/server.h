@@ -99,7 +99,9 @@ inline bool becomes(const Server& server, const std::string& name, double wanted
 /// A connection of bytes, for what HTTP clients do not do.
 class Wire {
   public:
-    explicit Wire(int port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    /// buffer: bytes that are received while nobody reads; 0: as the system has it.
+    explicit Wire(int port, int buffer = 0) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+        if (buffer) setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
         sockaddr_in to{};
         to.sin_family = AF_INET;
         to.sin_port = htons(uint16_t(port));
