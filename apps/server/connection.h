@@ -58,6 +58,9 @@ class Connection final : public httplib::Stream {
 
 class Listener final : public httplib::Server {
   public:
+    /// Once bound: lets as many clients connect at a time as the system does, where the library's packages
+    /// are built for five, and others try again after a second. false: it cannot be had.
+    bool widen() { return ::listen(svr_sock_, SOMAXCONN) == 0; }
     /// Reads no more, waits up to `most` for the responses that are under way, cuts off those that are left,
     /// and stops. The library's stop() alone cuts off every stream where it is. Thread-safe.
     void end(std::chrono::milliseconds most);

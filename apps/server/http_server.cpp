@@ -221,7 +221,7 @@ HttpServer::HttpServer(Engine& engine, ServerOptions options)
     impl_->port = o.port == 0                                ? impl_->http.bind_to_any_port(o.host)
                   : impl_->http.bind_to_port(o.host, o.port) ? o.port
                                                              : -1;
-    if (impl_->port <= 0)
+    if (impl_->port <= 0 || !impl_->http.widen())
         fail(Status::failed, "serve", "expected ", o.host, " port ", o.port,
              " to listen at, got none: is it taken?");
 }

@@ -312,6 +312,18 @@ TEST_CASE("serve: every stream ends as its API has it when the server does, but 
     }
 }
 
+TEST_CASE("serve: two hundred clients that come at one moment wait no second to be let in" *
+          needs_fixtures()) {
+    const Server server({"-m", tiny});
+    std::vector<std::unique_ptr<Wire>> clients;
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 200; ++i) clients.push_back(std::make_unique<Wire>(server.port()));
+    CHECK(std::chrono::steady_clock::now() - start <
+          std::chrono::milliseconds(900));  // a SYN comes again after 1 s
+    for (const auto& client : clients) CHECK(client->say("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    for (const auto& client : clients) CHECK(client->rest().starts_with("HTTP/1.1 200"));
+}
+
 TEST_CASE("serve: who is refused while he sends hears why" * needs_fixtures()) {
     const Server server({"-m", tiny}, {{"SCORIA_API_KEY", "secret"}});
     for (int i = 0; i < 5; ++i) {
