@@ -10,6 +10,8 @@
 namespace scoria::server {
 namespace {
 
+constexpr auto most_reading = std::chrono::seconds(60);  // of a request
+
 thread_local Connection* connection_of_thread = nullptr;
 
 }  // namespace
@@ -46,13 +48,17 @@ ssize_t Connection::receive(int flags) {
 }
 
 ssize_t Connection::read(char* to, size_t size) {
+    if (left_ == 0) cut_short_ = too_long_;
+    if (std::chrono::steady_clock::now() - begun_ > most_reading) cut_short_ = 408;
+    if (cut_short_) return -1;
     if (begin_ == end_) {
         const ssize_t count = receive(0);
         if (count <= 0) return count;
         begin_ = 0;
         end_ = size_t(count);
     }
-    size = std::min(size, end_ - begin_);
+    size = std::min({size, end_ - begin_, left_});
+    left_ -= size;
     std::copy_n(received_.data() + begin_, size, to);
     begin_ += size;
     return ssize_t(size);
@@ -76,7 +82,9 @@ bool Connection::stays() {
 template <class Stream> bool Listener::process(Stream& stream) {
     bool closed = false;
     const auto setup = [&](httplib::Request& request) {
-        stream.set_version(request.version);
+        stream.begin_body(request.version, this->payload_max_length_);
+        if (!request.has_header("Content-Length") && !request.has_header("Transfer-Encoding"))
+            request.set_header("Content-Length", "0");  // the library would wait for the connection's end
         request.ranges.clear();  // what is answered is whole: its parts could be asked for without end
     };
     if constexpr (requires { this->process_request(stream, true, closed, setup); })

@@ -31,7 +31,15 @@ class Connection final : public httplib::Stream {
     /// Ends the response. A socket that is closed with something unread resets its connection, and a client
     /// that still sends what was refused may lose the response with it: that is read, too, for a while.
     void linger();
-    void set_version(const std::string& http_version) { has_interim_ = http_version == "HTTP/1.1"; }
+    /// The head is read, and a body of so many bytes may come.
+    void begin_body(const std::string& http_version, size_t most) {
+        has_interim_ = http_version == "HTTP/1.1";
+        too_long_ = 413;
+        left_ = most;
+    }
+    /// The HTTP status of a request that read() has cut short, as too long or too slow; 0: of none. The
+    /// library bounds neither the head, nor a body that does not say how long it is, nor the time.
+    int cut_short() const { return cut_short_; }
 
     // What the library's versions from 0.11 to 0.53 ask for, each something else.
     // NOLINTBEGIN(modernize-use-override)
@@ -51,7 +59,10 @@ class Connection final : public httplib::Stream {
     ssize_t receive(int flags);
 
     const socket_t socket_;
+    const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
     bool has_interim_ = false;
+    size_t left_ = 64u << 10;  // bytes that may be read, first of the head
+    int too_long_ = 431, cut_short_ = 0;
     std::array<char, 4096> received_{};
     size_t begin_ = 0, end_ = 0;  // of what is received and not read
 };

@@ -134,6 +134,11 @@ httplib::Server::HandlerResponse HttpServer::Impl::guard(const Request& in, Resp
         out.status = 204;
         return httplib::Server::HandlerResponse::Handled;
     }
+    if (in.has_header("Content-Encoding")) {  // the library bounds no size that is unpacked
+        answer_error({Status::failed, 415, "invalid_request_error", nullptr},
+                     "[serve] expected a body as it is, got one with a Content-Encoding", in, out);
+        return httplib::Server::HandlerResponse::Handled;
+    }
     const std::string methods = methods_of(in.path);
     if (methods.empty() || (methods + ", ").find(in.method + ", ") != methods.npos)
         return httplib::Server::HandlerResponse::Unhandled;
@@ -168,6 +173,7 @@ void HttpServer::Impl::route() {
     http.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
     http.set_error_handler([this](const Request& in, Response& out) {
         if (!out.body.empty()) return;
+        if (const int status = Connection::current().cut_short()) out.status = status;
         constexpr size_t most_form = CPPHTTPLIB_FORM_URL_ENCODED_PAYLOAD_MAX_LENGTH;
         const std::string why = out.status == 413
                                     ? cat(", expected a body of at most ", most_body, " bytes, ", most_form,

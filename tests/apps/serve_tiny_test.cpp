@@ -324,6 +324,32 @@ TEST_CASE("serve: two hundred clients that come at one moment wait no second to 
     for (const auto& client : clients) CHECK(client->rest().starts_with("HTTP/1.1 200"));
 }
 
+TEST_CASE("serve: a request has a bounded head and body, however it is sent" * needs_fixtures()) {
+    const Server server({"-m", tiny});
+    const std::string begin = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n",
+                      chunked = "Transfer-Encoding: chunked\r\n\r\n";
+    std::string many;
+    for (int i = 0; i < 1000; ++i) many += "X-" + std::to_string(i) + ": " + std::string(200, 'a') + "\r\n";
+    const std::pair<std::string, int> cases[] = {
+        {begin + many + "\r\n", 431},
+        {begin + "X: " + std::string(1'000'000, 'a'), 431},
+        {begin + chunked + "1000000\r\n" + std::string(9'000'000, 'a'), 413},
+        {begin + chunked + "f\r\n{\"content\":\"a\"}\r\n0\r\n\r\n", 200},
+        {begin + "Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", 415},
+        {begin + "Content-Length: 10000000\r\n\r\n" + std::string(10'000'000, 'a'), 413},
+        {begin + "\r\n", 400},  // no body
+    };
+    for (const auto& [bytes, status] : cases) {
+        CAPTURE(bytes.substr(0, 200));
+        const auto start = std::chrono::steady_clock::now();
+        Wire client(server.port());
+        CHECK(client.say(bytes));
+        const std::string all = client.rest();
+        CHECK_MESSAGE(all.starts_with("HTTP/1.1 " + std::to_string(status)), all.substr(0, 300));
+        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(4));
+    }
+}
+
 TEST_CASE("serve: who is refused while he sends hears why" * needs_fixtures()) {
     const Server server({"-m", tiny}, {{"SCORIA_API_KEY", "secret"}});
     for (int i = 0; i < 5; ++i) {
