@@ -162,9 +162,7 @@ void read_tools(const Json& body, ChatRequest& request) {
         const Json& allowed = (*choice)["allowed_tools"];
         if (!allowed.is_object() || !allowed.contains("mode") || !allowed.value("tools", Json()).is_array())
             expected("allowed_tools", "an object with a mode and tools", allowed);
-        const auto name_of = [&](const Json& tool) {
-            return tool.is_object() ? tool.value(place, Json()) : Json();
-        };
+        const auto name_of = [&](const Json& tool) { return tool.contains(place) ? tool[place] : Json(); };
         Json& offered = request.conversation.tools;
         offered = Json::array();
         for (const Json& tool : tools ? *tools : Json::array())

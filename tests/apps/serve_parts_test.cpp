@@ -398,6 +398,7 @@ TEST_CASE("serve: a request is read as clients write it") {
          R"({"tools":3})", R"({"tools":[3]})", R"({"tools":[{"type":"function","function":{}}]})",
          R"({"tools":[],"tool_choice":"required"})",
          R"({"tools":[{"function":{"name":"f"}}],"tool_choice":{"allowed_tools":{"mode":"auto","tools":[{"function":{"name":"g"}}]}}})",
+         R"({"tools":[{"function":{"name":"f"}}],"tool_choice":{"allowed_tools":{"mode":"auto","tools":[{"function":[1]}]}}})",
          R"({"stream_options":[]})"})
         CHECK_THROWS_AS(parse_chat(chat(bad), defaults, 100), Error);
 }
