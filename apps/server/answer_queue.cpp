@@ -21,6 +21,10 @@ Error server_ends() {
     return Error(Status::cancelled, "[serve] expected a server that goes on, got one that ends");
 }
 
+Error client_left() {
+    return Error(Status::cancelled, "[serve] expected a client that waits, got one that left");
+}
+
 void Mailbox::put(News news) {
     const std::lock_guard lock(mutex_);
     news_.push_back(std::move(news));

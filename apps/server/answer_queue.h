@@ -15,6 +15,8 @@ namespace scoria::server {
 
 /// What those hear that still wait then.
 Error server_ends();
+/// What becomes of a request whose client does not wait for it.
+Error client_left();
 
 /// What has become of one of the answers that a mailbox is for.
 struct News {

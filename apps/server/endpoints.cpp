@@ -202,6 +202,11 @@ void Endpoints::complete(const Json& body, Response& out) {
         out);
 }
 
+void Endpoints::run(const std::function<void(Engine&)>& work) {
+    if (!Connection::current().stays()) throw client_left();
+    queue.run(work);
+}
+
 void Endpoints::give(const Json& answer, Response& out) {
     metrics.count(Outcome::answered);
     out.set_content(json_text(answer), json_type);
@@ -235,7 +240,7 @@ void Endpoints::embed(const Json& body, Response& out) {
         }
         tokens += ids.size();
         std::vector<float> vector;
-        queue.run([&](Engine& free_engine) {
+        run([&](Engine& free_engine) {
             Session session(free_engine);
             vector = embedder_.embedding(session, ids, model_.pooling, true);
         });
@@ -251,7 +256,7 @@ void Endpoints::rank(const Json& body, Response& out) {
     std::vector<double> scores;
     size_t tokens = 0;
     for (const std::string& document : request.documents)
-        queue.run([&](Engine& free_engine) {
+        run([&](Engine& free_engine) {
             Session session(free_engine);
             const Ranker::Score found = ranker_.score(session, request.query, document, request.prompt_name);
             scores.push_back(found.score);

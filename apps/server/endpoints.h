@@ -53,6 +53,8 @@ class Endpoints {
     /// Asks for answers to each prompt, and responds with them.
     void answer(const AnswerRequest& request, const std::vector<std::vector<TokenId>>& prompts,
                 const MakeReply& make_reply, Response& out);
+    /// Runs `work` as the queue does, if the client still waits for it. Errors: cancelled, if not.
+    void run(const std::function<void(Engine&)>& work);
     void give(const Json& answer, Response& out);
     /// Responds with what was made of texts of so many tokens.
     void give_list(const char* name, Json list, size_t tokens, Response& out);

@@ -1,8 +1,6 @@
 // See exchange.h.
 #include "exchange.h"
 
-#include "fail.h"
-
 #include <algorithm>
 
 namespace scoria::server {
@@ -29,7 +27,7 @@ Json Exchange::whole(const std::function<bool()>& stays) try {
     for (Clock::time_point looked = Clock::now(); !done();) {
         (void)take(heartbeat);
         if (Clock::now() - looked < heartbeat) continue;
-        if (!stays()) fail(Status::cancelled, "serve", "expected a client that waits, got one that left");
+        if (!stays()) throw client_left();
         looked = Clock::now();
     }
     if (mailbox_->cancelled()) throw server_ends();

@@ -350,6 +350,18 @@ TEST_CASE("serve: a request has a bounded head and body, however it is sent" * n
     }
 }
 
+TEST_CASE("serve: a client that leaves ends its embeddings" * needs_fixtures()) {
+    const Server server({"-m", tiny});
+    const Json many{{"input", std::vector<std::string>(2048, std::string(150, 'a'))}};
+    {
+        Wire client(server.port());
+        client.post("embeddings", many);
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    }
+    CHECK(becomes(server, "requests_total{outcome=\"cancelled\"}", 1));
+    CHECK(value_of(server, "requests_total{outcome=\"answered\"}") == 0);
+}
+
 TEST_CASE("serve: who is refused while he sends hears why" * needs_fixtures()) {
     const Server server({"-m", tiny}, {{"SCORIA_API_KEY", "secret"}});
     for (int i = 0; i < 5; ++i) {
