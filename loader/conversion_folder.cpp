@@ -172,8 +172,7 @@ void FolderSource::drop_head() {
 void FolderSource::check_unused() const {
     for (const TensorView& view : model_.unused) {
         const bool of_head =
-            row_->embeds && (view.name.find("pooler.") != view.name.npos || view.name.starts_with("cls.") ||
-                             view.name.starts_with("lm_head."));
+            row_->embeds && (view.name.starts_with("cls.") || view.name.starts_with("lm_head."));
         if (!of_head && !is_spare(model_, view))
             fail(Status::unsupported, folder_.string(), "the tensor ", view.name,
                  " has no place in the GGUF of a ", model_.architecture.family);

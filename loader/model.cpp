@@ -162,6 +162,7 @@ bool is_spare(const Model& model, const TensorView& unused) {
            unused.name.starts_with("mtp.") ||  // that guesses further tokens
            unused.name.starts_with("model.mtp_layers.") || unused.name.starts_with("model.mtp.") ||
            (model.architecture.tied_embeddings && ends("lm_head.weight")) ||
+           unused.name.find("pooler.") != std::string::npos ||  // for classes of texts, not for embeddings
            // Published T5 has the table thrice, and one of positions that nothing reads; Marian and Pegasus
            // have their sinusoids.
            (!model.architecture.encoder.empty() &&

@@ -206,7 +206,8 @@ TEST_CASE("weights that nothing computes with are named, what is spare is not") 
     set_log([&](std::string_view line) { logged += line; });
     HfFolder folder = tiny_hf_llama();
     folder.add("model.layers.0.self_attn.rotary_emb.inv_freq", {2});
-    folder.add("mtp.fc.weight", {2});  // guesses further tokens
+    folder.add("mtp.fc.weight", {2});        // guesses further tokens
+    folder.add("pooler.dense.weight", {2});  // tells texts apart
     open_model(TemporaryFolder(folder).path());
     CHECK(logged == "");
     HfFolder sees = folder;  // and so has parts that are not read
