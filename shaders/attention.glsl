@@ -187,7 +187,7 @@ vec2 pair_of_words(const uvec2 words, const uint pair) {
         const uint word = words.x & (has_second(pair) ? 0xFFFFFFFFu : 0xFFFFu);
         return KV_TYPE == KV_F16 ? unpack_half2(word) : unpack_bfloat2(word);
     }
-    return kv_steps(words.x, pair % (KV_PER_WORD / 2)) * unpack_half2(words.y)[2 * pair / KV_GROUP % 2];
+    return kv_steps(words.x, pair % (KV_PER_WORD / 2)) * unpack_scales(words.y)[2 * pair / KV_GROUP % 2];
 }
 
 // Likewise, of pair `in_word` of its word, where numbers are quantised without their scale.

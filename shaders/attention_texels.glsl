@@ -76,7 +76,7 @@ void score(const uint keys) {
             }
             if (!KV_QUANTISED) continue;
             [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) {
-                const float scale = unpack_half2(scales[k] >> group % 2 * 16).x;
+                const float scale = unpack_scales(scales[k] >> group % 2 * 16).x;
                 [[unroll]] for (uint i = 0; i < QUERIES; ++i)
                     weight[i * LANE_KEYS + k] += product[i * LANE_KEYS + k] * scale;
             }
@@ -100,7 +100,7 @@ void scale_weights(const uint values, const uint count) {
             scales = texelFetch(kv_texels, int((row.scales + min(g / 2, last) * KV_BLOCK_TOKENS) / 4));
         [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) {
             const bool valid = LANE_KEYS * sg_lane() + k < count;
-            const float scale = !KV_QUANTISED ? 1.0 : valid ? unpack_half2(scales[k])[g % 2] : 0.0;
+            const float scale = !KV_QUANTISED ? 1.0 : valid ? unpack_scales(scales[k])[g % 2] : 0.0;
             [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
                 const uint w = i * LANE_KEYS + k;
                 scaled[w * GROUPS + g] = KV_QUANTISED ? weight[w] * scale : weight[w];

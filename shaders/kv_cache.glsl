@@ -3,6 +3,7 @@
 #define SCORIA_KV_CACHE_GLSL
 #include "kv_cache.h"
 #include "numerics.glsl"
+#include "scales.glsl"
 
 layout(constant_id = KV_TYPE_CONSTANT) const uint KV_TYPE = KV_F16;
 layout(constant_id = KV_PLANES_CONSTANT) const uint KV_PLANES = 2;

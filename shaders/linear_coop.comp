@@ -144,7 +144,7 @@ void load_block(Work work, uint block) {
 }
 
 // Where instructions and not shared memory are waited for.
-const bool CROSSES = PARTS > 1 && WEIGHT_HALF_PAIRS;
+const bool CROSSES = PARTS > 1 && WEIGHT_HALF_PAIRS && !HALVES_FLUSH;  // by halves of scales, too
 
 // Of load `i`.
 uvec4 weight_halves(const Work work, const uint block, const uint i) {

@@ -146,7 +146,7 @@ void write_quantised(const Head head, const bool is_value, const bool exists, co
         const uint bits = scale_bits(head, is_value, exists, group);
         scales = group % 2 == 0 ? bits : scales | bits << 16;
         if (!exists) continue;
-        const float scale = unpack_half2(bits).x;
+        const float scale = unpack_scales(bits).x;
         for (uint i = sg_lane(); i < group_words; i += SG_SIZE)
             if (group * group_words + i < words)
                 kv[row.numbers + (group * group_words + i) * row.between] =

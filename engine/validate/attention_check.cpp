@@ -31,6 +31,7 @@ struct Case {
     bool latent = false;  // values are the keys
     bool grows = false;   // values double every four positions
     bool broken = false;  // the first key is no number
+    bool small = false;   // values, so that scales of groups of them are subnormal halves
     bool cut = false;     // into two dispatches by rows, as the engine cuts what takes too long
 
     uint32_t keys() const { return mask == Mask::source ? source : first + tokens; }
@@ -43,7 +44,7 @@ constexpr auto with(bool Case::*flag) {
     };
 }
 constexpr auto latent = with(&Case::latent), growing = with(&Case::grows), broken = with(&Case::broken),
-               cut = with(&Case::cut), wrapped = with(&Case::wraps);
+               small = with(&Case::small), cut = with(&Case::cut), wrapped = with(&Case::wraps);
 constexpr KvType f32 = KvType::f32, f16 = KvType::f16, bf16 = KvType::bf16, q8_0 = KvType::q8_0,
                  q4_0 = KvType::q4_0;
 constexpr uint32_t bias_span = 20;
@@ -84,6 +85,9 @@ constexpr Case cases[] = {
     {1, 199, 9, 3, 64, f16, 0, 1, 1, -3},
     {1, 199, 9, 3, 64, q8_0},
     {70, 31, 9, 3, 64, q8_0, 0, 2},
+    small({1, 199, 9, 3, 64, q8_0}),
+    small({70, 31, 9, 3, 64, q8_0, 0, 2}),
+    small({1, 199, 9, 3, 64, q4_0}),
     {1, 199, 9, 3, 64, q4_0, 0, 2},
     {1, 199, 4, 2, 128, q8_0},
     {70, 31, 9, 3, 64, q4_0, 0, 2, 1, 1, true},
@@ -166,7 +170,8 @@ std::string shape_of(const Case& c, uint32_t splits) {
                c.sequences, " sigma ", c.sigma, " splits ", splits, " mask ", int(c.mask), " bias ",
                int(c.bias), " cap ", c.soft_cap, c.sinks ? " sinks" : "", " keys ", c.keys(),
                c.values ? " values" : "", c.wraps ? " ring" : "", c.latent ? " latent" : "",
-               c.grows ? " growing" : "", c.broken ? " broken" : "", c.cut ? " cut" : "");
+               c.grows ? " growing" : "", c.broken ? " broken" : "", c.small ? " small" : "",
+               c.cut ? " cut" : "");
 }
 
 /// Keys and values as the cache holds them, for positions [0, end).
@@ -179,6 +184,8 @@ std::vector<double> fill(HostCache& cache, const CheckSequence& s, uint32_t end,
     if (!value && c.broken) random[1] = NAN;
     if (value && c.grows)
         for (size_t i = 0; i < random.size(); ++i) random[i] *= std::exp2(float(i / cols / 4));
+    if (value && c.small)
+        for (float& number : random) number *= 1e-4f;
     std::vector<double> held;
     for (uint32_t p = 0; p < end; ++p) {
         cache.set(s.table, value, p, std::span(random).subspan(size_t(p) * cols, cols));

@@ -22,6 +22,7 @@ struct Case {
     uint32_t ring = UINT32_MAX;      // blocks after which positions wrap
     uint32_t planes = 2;             // 1: there is no v
     bool grows = false;              // queries do
+    bool small = false;              // values, so that scales of groups of them are subnormal halves
 
     uint32_t held() const {
         return uint32_t(std::min<uint64_t>(first + tokens, uint64_t{ring} * kv_block_tokens));
@@ -60,6 +61,8 @@ constexpr Case cases[] = {
     {40, 250, 4, 2, 16, 16, interleaved, bf16, Case::none, 3, 0, 3},
     {40, 90, 4, 2, 12, 10, halves, q8_0, Case::none, 2, 7, 2},
     {40, 90, 4, 2, 12, 10, interleaved, q4_0, Case::none, 2, 7, 2},
+    {3, 255, 9, 3, 64, 64, halves, q8_0, Case::none, 1, 0, UINT32_MAX, 2, false, true},
+    {3, 255, 9, 3, 64, 64, interleaved, q4_0, Case::none, 1, 0, UINT32_MAX, 2, false, true},
     {40, 250, 4, 2, 16, 12, interleaved, f16, Case::none, 2, 0, UINT32_MAX, 2, true},
     {5, 106, 9, 1, 80, 16, halves, q8_0, Case::before, 1, 0, UINT32_MAX, 2, true},
     {3, 106, 4, 2, 16, 16, halves, f32, Case::after, 1, 0, UINT32_MAX, 2, true},
@@ -73,7 +76,7 @@ std::string shape_of(const Case& c) {
                : c.norm               ? " normed after"
                                       : "",
                " shards ", c.shards, c.ring == UINT32_MAX ? "" : cat(" ring ", c.ring),
-               c.planes == 1 ? " latent" : "", c.grows ? " growing" : "");
+               c.planes == 1 ? " latent" : "", c.grows ? " growing" : "", c.small ? " small" : "");
 }
 
 Rope rope_of(const Case& c) {
@@ -105,7 +108,7 @@ Inputs inputs_of(const Case& c, uint64_t seed, float epsilon) {
     for (size_t i = 0; i < in.qkv.size(); ++i) {
         if (i % stride < q_cols + kv_cols || i % stride >= q_cols + c.planes * kv_cols) continue;
         constexpr float scales[] = {1, 1, 1e6f, 1e-6f, 1, -1e9f, 1e-12f};
-        in.qkv[i] *= scales[i % 7];
+        in.qkv[i] *= c.small ? 1e-4f : scales[i % 7];
     }
     for (uint32_t t = 0; t < c.tokens; ++t) {
         const auto row = in.qkv.begin() + std::ptrdiff_t(size_t(t) * stride);

@@ -232,7 +232,8 @@ MUTATIONS = [
     mutant("cache_half_pair", "rope_cache.comp", "dims of a pair swapped in an f16 cache", "pack_half2(values) :", "pack_half2(values.yx) :", "rope_cache"),
     mutant("cache_steps_cut", "rope_cache.comp", "quantised numbers are cut, not rounded", "* per_step + 0.5);", "* per_step);", "rope_cache"),
     mutant("cache_scale_sign", "rope_cache.comp", "four bits count from the wrong end", "furthest / -8.0", "furthest / 8.0", "rope_cache"),
-    mutant("cache_scale_group", "attention.glsl", "every group of a quantised head has the first one's scale", "unpack_half2(words.y)[2 * pair / KV_GROUP % 2]", "unpack_half2(words.y)[0]", "attention"),
+    mutant("cache_scale_group", "attention.glsl", "every group of a quantised head has the first one's scale", "unpack_scales(words.y)[2 * pair / KV_GROUP % 2]", "unpack_scales(words.y)[0]", "attention"),
+    mutant("cache_scale_flushed", "scales.glsl", "subnormal scales are zeros, as some devices take them", ": unpackHalf2x16(word);", ": unpackHalf2x16((word & 0x7C00u) == 0 ? word & 0xFFFF0000u : word);", "rope_cache", "attention"),
     mutant("cache_bfloat_cut", "numerics.glsl", "bfloats are cut, not rounded", "0x7FFFu + (bits >> 16 & 1u)", "0u", "rope_cache"),
     mutant("cache_value_place", "kv_cache.glsl", "values of the second kv head where keys of the next block are", "kv_heads + kv_head : kv_head", "kv_heads + kv_head + 1 : kv_head", "rope_cache", "attention"),
     # attention
