@@ -4,6 +4,7 @@
 #include "recorder.h"
 #include "scheduler.h"
 
+#include <chrono>
 #include <vector>
 
 namespace scoria {
@@ -16,6 +17,7 @@ struct Slice {
     bool first_run = false;  // of pipelines
     Pacer* pacer = nullptr;
     vk::Device::Ticket ticket{};
+    std::chrono::steady_clock::time_point submitted{};
     const vk::Commands& commands() const { return replayed ? *replayed : owned; }
 };
 

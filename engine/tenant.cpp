@@ -122,6 +122,7 @@ vk::Device::Ticket Tenant::submit_slice(Slice slice) {
     while (flight_.size() >= 2) land();
     if (engine.options.on_slice) engine.options.on_slice(slice_seconds_);
     if (flight_.empty()) idle_since_ = std::chrono::steady_clock::now();
+    slice.submitted = std::chrono::steady_clock::now();
     slice.ticket = submit(slice.commands());
     flight_.push_back(std::move(slice));
     return last_submitted;
@@ -135,7 +136,8 @@ void Tenant::land() {
     const bool replayed = slice.replayed && flight_.size() == 2 && flight_[1].replayed == slice.replayed;
     const double measured = replayed ? 0 : slice.commands().seconds().value_or(0);
     const double waited = std::chrono::duration<double>(now - idle_since_).count();
-    const bool timed = measured > 0;  // some drivers' clocks stand still
+    // Some drivers' clocks stand still, others' begin anew amid a slice.
+    const bool timed = measured > 0 && std::chrono::duration<double>(measured) <= now - slice.submitted;
     slice_seconds_ = timed ? measured : waited;
     idle_since_ = now;
     // Of a first run the device's own time counts alone; that of CPU drivers has their compilers in it.

@@ -226,7 +226,7 @@ class Program {
             try {
                 window_.rebuild();
                 break;
-            } catch (const VulkanError&) {
+            } catch (const std::exception&) {  // no device is listed meanwhile, say
                 if (attempt == 5) throw;
                 std::this_thread::sleep_for(std::chrono::milliseconds(500));  // a reset takes a while
             }

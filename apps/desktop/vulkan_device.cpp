@@ -50,7 +50,7 @@ std::vector<VkQueueFamilyProperties> families_of(VkPhysicalDevice physical) {
     return families;
 }
 
-int rank(VkPhysicalDeviceType type) {
+int rank_of(VkPhysicalDeviceType type) {
     switch (type) {
     case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
         return 4;
@@ -63,6 +63,15 @@ int rank(VkPhysicalDeviceType type) {
     default:
         return 0;
     }
+}
+
+/// Higher is better. A GPU's own driver goes before one that is layered over another API (Direct3D).
+int rank(VkPhysicalDevice device) {
+    VkPhysicalDeviceDriverProperties driver{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+    VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &driver};
+    vkGetPhysicalDeviceProperties2(device, &properties);
+    constexpr auto dozen = VkDriverId(23);  // VK_DRIVER_ID_MESA_DOZEN, of newer headers
+    return 2 * rank_of(properties.properties.deviceType) + (driver.driverID != dozen);
 }
 
 }  // namespace
@@ -171,8 +180,7 @@ struct VulkanDevice::Choice {
             const std::string name = choice->properties.deviceName;
             seen += (seen.empty() ? "" : ", ") + name;
             if (lower(name).find(lower(gpu)) == std::string::npos) continue;
-            if (!best || rank(choice->properties.deviceType) > rank(best->properties.deviceType))
-                best = choice;
+            if (!best || rank(choice->physical) > rank(best->physical)) best = choice;
         }
         if (!best)
             throw std::runtime_error("[gpu] expected a device '" + gpu +

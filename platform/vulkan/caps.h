@@ -14,6 +14,7 @@ namespace scoria::vk {
 inline constexpr uint32_t vendor_amd = 0x1002, vendor_intel = 0x8086, vendor_nvidia = 0x10DE;
 inline constexpr uint32_t driver_radv = 3;       // VK_DRIVER_ID_MESA_RADV
 inline constexpr uint32_t driver_lavapipe = 13;  // VK_DRIVER_ID_MESA_LLVMPIPE
+inline constexpr uint32_t driver_dozen = 23;     // VK_DRIVER_ID_MESA_DOZEN, which goes through Direct3D
 
 enum class DeviceType : uint8_t { other, integrated, discrete, virtual_gpu, cpu };
 

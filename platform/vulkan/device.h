@@ -115,6 +115,8 @@ class Device {
 
 /// Throws Error naming the call and the VkResult (device_lost, out_of_device_memory, ... or failed).
 void check(VkResult result, const char* call);
+/// "VK_TIMEOUT", or its number.
+std::string result_text(VkResult result);
 /// What check() would throw with.
 Status status_of(VkResult result);
 

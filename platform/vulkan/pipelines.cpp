@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <filesystem>
 #include <map>
 #include <optional>
+#include <system_error>
 #include <tuple>
 
 namespace scoria::vk {
@@ -152,8 +154,10 @@ struct Pipelines::Impl {
 };
 
 void Pipelines::Impl::open_cache() {
+    namespace fs = std::filesystem;
     std::vector<std::byte> blob;
-    if (const std::string path = cache_path(); !path.empty()) {
+    const std::string path = cache_path();
+    if (!path.empty()) {
         try {
             const std::string file = read_file(path, 256ull << 20);
             std::string why;
@@ -164,10 +168,24 @@ void Pipelines::Impl::open_cache() {
         }
     }
     auto info = vk_struct<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
-    info.initialDataSize = blob.size();
-    info.pInitialData = blob.data();
-    check(fn.vkCreatePipelineCache(device.handle(), &info, device.callbacks(), &cache),
-          "vkCreatePipelineCache");
+    const auto create = [&] {
+        return fn.vkCreatePipelineCache(device.handle(), &info, device.callbacks(), &cache);
+    };
+    if (!blob.empty()) {
+        // Drivers have crashed on what they gave out themselves: it lies aside meanwhile, so that this
+        // happens once.
+        const fs::path file = path_of(path), aside = path_of(path + ".tried");
+        std::error_code ignored;
+        fs::rename(file, aside, ignored);
+        info.initialDataSize = blob.size();
+        info.pInitialData = blob.data();
+        const VkResult result = create();
+        if (result == VK_SUCCESS) return fs::rename(aside, file, ignored);
+        log(cat("pipeline cache ", path, " is given up: vkCreatePipelineCache returned ",
+                result_text(result)));
+        info.initialDataSize = 0;
+    }
+    check(create(), "vkCreatePipelineCache");
 }
 
 void Pipelines::Impl::save_cache() {
@@ -270,7 +288,12 @@ VkPipeline Pipelines::Impl::compile(const ShaderModule& module, std::span<const 
     const VkResult result =
         fn.vkCreateComputePipelines(device.handle(), cache, 1, &info, device.callbacks(), &pipeline);
     fn.vkDestroyShaderModule(device.handle(), info.stage.module, device.callbacks());
-    if (result != VK_SUCCESS) check(result, cat("vkCreateComputePipelines(", module.name, ")").c_str());
+    // What a driver cannot compile it mostly tells as memory that is lacking: hardly any other result is
+    // allowed.
+    if (result == VK_ERROR_DEVICE_LOST) check(result, "vkCreateComputePipelines");
+    if (result != VK_SUCCESS || !pipeline)
+        fail(Status::failed, "vulkan", "vkCreateComputePipelines(", module.name, ") returned ",
+             result == VK_SUCCESS ? "no pipeline" : result_text(result));
     return pipeline;
 }
 

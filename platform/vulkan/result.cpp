@@ -42,11 +42,13 @@ Status status_of(VkResult result) {
     return known ? known->status : Status::failed;
 }
 
+std::string result_text(VkResult result) {
+    const ResultName* known = named(result);
+    return known ? known->name : cat("VkResult ", int32_t(result));
+}
+
 void check(VkResult result, const char* call) {
-    if (result == VK_SUCCESS) return;
-    if (const ResultName* known = named(result))
-        fail(known->status, "vulkan", call, " returned ", known->name);
-    fail(Status::failed, "vulkan", call, " returned VkResult ", int32_t(result));
+    if (result != VK_SUCCESS) fail(status_of(result), "vulkan", call, " returned ", result_text(result));
 }
 
 }  // namespace scoria::vk

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <utility>
 
 namespace scoria::vk {
 namespace {
 
-int rank(const ListedDevice& device) {  // lower is better
-    switch (device.caps.type) {
+int rank(DeviceType type) {
+    switch (type) {
     case DeviceType::discrete:
         return 0;
     case DeviceType::integrated:
@@ -22,6 +23,11 @@ int rank(const ListedDevice& device) {  // lower is better
         break;
     }
     return 4;
+}
+
+/// Lower is better. A GPU's own driver goes before one that is layered over another API.
+auto rank(const ListedDevice& device) {
+    return std::pair(rank(device.caps.type), device.caps.driver_id == driver_dozen);
 }
 
 bool contains_ignoring_case(const std::string& text, const std::string& part) {

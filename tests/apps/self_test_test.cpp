@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include <csignal>
+#include <filesystem>
+#include <set>
 
 using namespace scoria::test;
 
@@ -67,4 +69,22 @@ TEST_CASE("a crash in a self-test is survived by the next start" * needs_fixture
     CHECK(found);
     CHECK(devices({"--forget"}).code == 0);
     CHECK(start("never", "").err.find("self-test") == std::string::npos);
+
+    // A cache of pipelines on which the driver crashes lies aside at the next start.
+    const auto caches = [&] {
+        std::set<std::string> extensions;
+        for (const auto& entry : std::filesystem::recursive_directory_iterator(cache.path()))
+            if (entry.path().filename().string().starts_with("pipelines-"))
+                extensions.insert(entry.path().extension().string());
+        return extensions;
+    };
+    using Extensions = std::set<std::string>;
+    if (caches() != Extensions{".bin"}) return;  // the newest lavapipe gives none out
+    CHECK(start("never", "vkCreatePipelineCache:1:SIGKILL").code == 128 + SIGKILL);
+    CHECK(caches() == Extensions{".tried"});
+    CHECK(start("never", "").out == healthy.out);
+    CHECK(caches() == Extensions{".bin", ".tried"});
+    const Outcome refused = start("never", "vkCreatePipelineCache:1:VK_ERROR_UNKNOWN");
+    CHECK(refused.out == healthy.out);
+    contains(refused.err, "is given up: vkCreatePipelineCache returned VK_ERROR_UNKNOWN");
 }

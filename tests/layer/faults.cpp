@@ -19,6 +19,7 @@ struct NamedResult {
     VkResult result;
 };
 constexpr NamedResult results[] = {{"SIGKILL", end_process},
+                                   {"NOTHING", no_work},
 #define X(name) {#name, name},
                                    X(VK_TIMEOUT) X(VK_NOT_READY) X(VK_ERROR_OUT_OF_HOST_MEMORY)
                                        X(VK_ERROR_OUT_OF_DEVICE_MEMORY) X(VK_ERROR_INITIALIZATION_FAILED)

@@ -2,7 +2,7 @@
 // call of that function (counted from the creation of the device) return that result without running;
 // "3+" means the third and all later ones, "3!" the third of the first device that comes so far. Several are
 // separated by commas. SIGKILL in the place of a result ends the process there, as a driver that crashes
-// would.
+// would; NOTHING there returns VK_SUCCESS without running, as drivers have been seen to make no pipeline.
 #pragma once
 
 #include <vulkan/vulkan.h>
@@ -45,7 +45,7 @@ namespace scoria_layer {
     X(DeviceWaitIdle)
 // clang-format on
 
-inline constexpr VkResult end_process = VkResult(-0x7FFFFFFF);  // of SIGKILL
+inline constexpr VkResult end_process = VkResult(-0x7FFFFFFF), no_work = VkResult(-0x7FFFFFFE);
 
 enum class Failable : size_t {
 #define X(name) name,

@@ -226,6 +226,8 @@ TEST_CASE("every failed call is an error of its kind, leaks nothing, and the dev
         {"vkCreateShaderModule", "VK_ERROR_OUT_OF_HOST_MEMORY", Status::out_of_host_memory},
         {"vkCreatePipelineCache", "VK_ERROR_OUT_OF_HOST_MEMORY", Status::out_of_host_memory},
         {"vkCreateComputePipelines", "VK_ERROR_UNKNOWN", Status::failed},
+        {"vkCreateComputePipelines", "VK_ERROR_OUT_OF_HOST_MEMORY", Status::failed},
+        {"vkCreateComputePipelines", "NOTHING", Status::failed},
         {"vkCreateQueryPool", "VK_ERROR_OUT_OF_DEVICE_MEMORY", Status::out_of_device_memory},
         {"vkGetQueryPoolResults", "VK_ERROR_DEVICE_LOST", Status::device_lost},
         {"vkQueueSubmit", "VK_ERROR_OUT_OF_DEVICE_MEMORY", Status::out_of_device_memory},

@@ -147,6 +147,9 @@ TEST_CASE("devices are chosen by type, index and name") {
     CHECK(choose_device(devices, "LLVM") == 0);
     CHECK(choose_device(devices, "iris") == 2);
     CHECK(choose_device(devices, "geforce (b)") == 4);
+    devices[3].caps.driver_id = driver_dozen;
+    CHECK(choose_device(devices, "") == 4);
+    CHECK(choose_device(devices, "geforce (a)") == 3);
     expect_error(Status::bad_argument, "below 5, got 5", [&] { choose_device(devices, "5"); });
     expect_error(Status::bad_argument, "got \"mali\"; there are: 0 \"llvmpipe\"",
                  [&] { choose_device(devices, "mali"); });
