@@ -85,7 +85,6 @@ void read_properties(const Instance& instance, VkPhysicalDevice device,
     const VkPhysicalDeviceLimits& limits = base.properties.limits;
     caps.driver_name = v12.driverName;
     caps.driver_info = v12.driverInfo;
-    caps.driver_id = uint32_t(v12.driverID);
     std::ranges::copy(base.properties.pipelineCacheUUID, caps.pipeline_cache_uuid.begin());
     std::ranges::copy(v11.deviceUUID, caps.device_uuid.begin());
     std::ranges::copy(v11.driverUUID, caps.driver_uuid.begin());
@@ -250,25 +249,36 @@ QueueFamilies query_queues(const Instance& instance, VkPhysicalDevice device, co
     return found;
 }
 
-ListedDevice query_device(const Instance& instance, VkPhysicalDevice device, const HostDevice* host) {
+ListedDevice name_device(const Instance& instance, VkPhysicalDevice device, const HostDevice* host) {
     ListedDevice listed;
     Caps& caps = listed.caps;
+    auto base = vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+    instance.fn().GetPhysicalDeviceProperties2(device, &base);
+    caps.name = base.properties.deviceName;
+    caps.vendor_id = base.properties.vendorID;
+    caps.device_id = base.properties.deviceID;
+    caps.driver_version = base.properties.driverVersion;
+    caps.api_version = base.properties.apiVersion;
+    if (host) caps.api_version = std::min(caps.api_version, host->api_version);
+    caps.type = device_type(base.properties.deviceType);
+    if (caps.api_version < VK_API_VERSION_1_2) {
+        listed.unusable = cat("expected Vulkan 1.2 or later, got ", VK_API_VERSION_MAJOR(caps.api_version),
+                              ".", VK_API_VERSION_MINOR(caps.api_version));
+        return listed;
+    }
+    auto driver =
+        vk_struct<VkPhysicalDeviceDriverProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES);
+    base.pNext = &driver;
+    instance.fn().GetPhysicalDeviceProperties2(device, &base);
+    caps.driver_id = uint32_t(driver.driverID);
+    return listed;
+}
+
+ListedDevice query_device(const Instance& instance, VkPhysicalDevice device, const HostDevice* host) {
+    ListedDevice listed = name_device(instance, device, host);
+    if (!listed.unusable.empty()) return listed;
+    Caps& caps = listed.caps;
     try {
-        auto base = vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
-        instance.fn().GetPhysicalDeviceProperties2(device, &base);
-        caps.name = base.properties.deviceName;
-        caps.vendor_id = base.properties.vendorID;
-        caps.device_id = base.properties.deviceID;
-        caps.driver_version = base.properties.driverVersion;
-        caps.api_version = base.properties.apiVersion;
-        if (host) caps.api_version = std::min(caps.api_version, host->api_version);
-        caps.type = device_type(base.properties.deviceType);
-        if (caps.api_version < VK_API_VERSION_1_2) {
-            listed.unusable =
-                cat("expected Vulkan 1.2 or later, got ", VK_API_VERSION_MAJOR(caps.api_version), ".",
-                    VK_API_VERSION_MINOR(caps.api_version));
-            return listed;
-        }
         const std::set<std::string> own = device_extensions(instance, device);
         const std::set<std::string> extensions = host ? enabled_extensions(*host, caps.api_version) : own;
         const QueueFamilies queues = query_queues(instance, device, host);

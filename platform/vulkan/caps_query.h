@@ -5,6 +5,9 @@
 
 namespace scoria::vk {
 
+/// A device by its name, type and driver alone, and whether its version of Vulkan is too low.
+ListedDevice name_device(const Instance& instance, VkPhysicalDevice device, const HostDevice* host = nullptr);
+
 /// A device as list_devices() shows it; of a host's, what that enabled. Never throws for a poor device: the
 /// reason is in `unusable`.
 ListedDevice query_device(const Instance& instance, VkPhysicalDevice device,

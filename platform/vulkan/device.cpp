@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -71,10 +72,16 @@ Device::Impl::Impl(const DeviceOptions& wanted)
 
 void Device::Impl::choose_own() {
     const std::vector<VkPhysicalDevice> all = instance.physical_devices();
-    const std::vector<ListedDevice> listed = list_devices(instance, all);
-    const size_t index = choose_device(listed, options.select);
-    physical = all[index];
-    caps = listed[index].caps;
+    std::vector<ListedDevice> listed;
+    for (const VkPhysicalDevice each : all) listed.push_back(name_device(instance, each));
+    // Only who is chosen is asked for more: drivers have crashed at that, and another's need not matter.
+    for (std::set<size_t> asked;;) {
+        const size_t index = choose_device(listed, options.select);
+        physical = all[index];
+        caps = listed[index].caps;
+        if (!asked.insert(index).second) return;
+        listed[index] = query_device(instance, physical);
+    }
 }
 
 void Device::Impl::take_from_host() {
