@@ -4,6 +4,7 @@
 #include "feature_chain.h"
 #include "file.h"
 #include "log.h"
+#include "reset_limit.h"
 #include "vma.h"
 
 #include <algorithm>
@@ -79,9 +80,10 @@ void Device::Impl::choose_own() {
         const size_t index = choose_device(listed, options.select);
         physical = all[index];
         caps = listed[index].caps;
-        if (!asked.insert(index).second) return;
+        if (!asked.insert(index).second) break;
         listed[index] = query_device(instance, physical);
     }
+    is_hardware = !caps.is_cpu();  // whatever a profile says
 }
 
 void Device::Impl::take_from_host() {
@@ -249,9 +251,25 @@ void Device::Impl::give_command_pool(QueueKind kind, VkCommandPool pool) noexcep
 Device::Device(const DeviceOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 Device::~Device() { let_go(std::move(impl_)); }
 
+namespace {
+
+void wait_for_reset_limit() {
+    static std::mutex mutex;
+    static ResetLimit limit;
+    const std::lock_guard lock(mutex);
+    const auto now = ResetLimit::Clock::now(), next = limit.next(now);
+    if (next == now) return;
+    log(cat("[vulkan] the device was lost often within a minute: it rests for ",
+            std::chrono::duration_cast<std::chrono::seconds>(next - now).count(), " s"));
+    std::this_thread::sleep_until(next);
+}
+
+}  // namespace
+
 void Device::reopen(const std::function<void()>& before) {
     if (impl_->options.host)
         fail(Status::device_lost, "vulkan", "the host's device is lost: open on a new one");
+    if (impl_->is_hardware) wait_for_reset_limit();
     std::unique_ptr<Impl> fresh;
     std::string why;
     // While an adapter restarts it may be missing, or another be found in its place.

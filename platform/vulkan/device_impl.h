@@ -27,6 +27,7 @@ struct Device::Impl {
     DeviceOptions options;
     Instance instance;
     VkPhysicalDevice physical = VK_NULL_HANDLE;
+    bool is_hardware = false;  // and its resets cost the whole machine
     Caps caps;
     VkDevice device = VK_NULL_HANDLE;
     VolkDeviceTable fn{};

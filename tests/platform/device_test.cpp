@@ -4,6 +4,7 @@
 #include "file.h"
 #include "on_system.h"
 #include "recorder.h"
+#include "reset_limit.h"
 #include "scale_words.h"
 #include "system.h"
 
@@ -66,6 +67,16 @@ template <class T> std::span<T> words(const Buffer& buffer) {
 }
 
 }  // namespace
+
+TEST_CASE("of resets no more than four begin within a minute") {
+    using namespace std::chrono_literals;
+    ResetLimit limit;
+    const auto start = ResetLimit::Clock::now();
+    for (int i = 0; i < 4; ++i) CHECK(limit.next(start + i * 5s) == start + i * 5s);
+    CHECK(limit.next(start + 20s) == start + 61s);
+    CHECK(limit.next(start + 62s) == start + 66s);
+    CHECK(limit.next(start + 200s) == start + 200s);
+}
 
 TEST_CASE("devices are listed with one choice") {
     size_t chosen = 0;
