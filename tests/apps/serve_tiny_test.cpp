@@ -312,14 +312,11 @@ TEST_CASE("serve: every stream ends as its API has it when the server does, but 
     }
 }
 
-TEST_CASE("serve: two hundred clients that come at one moment wait no second to be let in" *
-          needs_fixtures()) {
+TEST_CASE("serve: two hundred clients that come at one moment are let in at once" * needs_fixtures()) {
     const Server server({"-m", tiny});
     std::vector<std::unique_ptr<Wire>> clients;
-    const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < 200; ++i) clients.push_back(std::make_unique<Wire>(server.port()));
-    CHECK(std::chrono::steady_clock::now() - start <
-          std::chrono::milliseconds(900));  // a SYN comes again after 1 s
+    for (const auto& client : clients) CHECK(client->sent_again() == 0);  // a SYN is, after a second
     for (const auto& client : clients) CHECK(client->say("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"));
     for (const auto& client : clients) CHECK(client->rest().starts_with("HTTP/1.1 200"));
 }
@@ -341,12 +338,10 @@ TEST_CASE("serve: a request has a bounded head and body, however it is sent" * n
     };
     for (const auto& [bytes, status] : cases) {
         CAPTURE(bytes.substr(0, 200));
-        const auto start = std::chrono::steady_clock::now();
         Wire client(server.port());
         CHECK(client.say(bytes));
         const std::string all = client.rest();
         CHECK_MESSAGE(all.starts_with("HTTP/1.1 " + std::to_string(status)), all.substr(0, 300));
-        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(4));
     }
 }
 

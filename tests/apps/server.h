@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <netinet/tcp.h>
 #include <thread>
 
 namespace scoria::test {
@@ -126,6 +127,13 @@ class Wire {
             bytes.remove_prefix(size_t(count));
         }
         return true;
+    }
+    /// Segments that were lost so far, of them those that ask for the connection.
+    uint32_t sent_again() const {
+        tcp_info info{};
+        socklen_t size = sizeof info;
+        REQUIRE(getsockopt(socket_, IPPROTO_TCP, TCP_INFO, &info, &size) == 0);
+        return info.tcpi_total_retrans;
     }
     void end_sending() { REQUIRE(shutdown(socket_, SHUT_WR) == 0); }
     std::string rest() {  // until the server closes it
