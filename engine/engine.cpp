@@ -336,6 +336,10 @@ void Engine::Impl::not_half_built() const {
 void Engine::Impl::restore(const std::function<void(uint64_t done, uint64_t total)>& progress) {
     not_half_built();
     if (Held::how(this) == Held::How::shared) return;  // inside its own work it is there
+    {                                                  // who finds nothing to do waits for no answer
+        const std::shared_lock seen(in_use);
+        if (!evicted) return;
+    }
     const std::unique_lock lock(in_use);
     const Held alone(this, Held::How::alone);
     if (!evicted) return;

@@ -336,7 +336,7 @@ GenerateResult Session::Impl::generate(const GenerateOptions& options) {
     needs_decoder("generate");
     if (tokens.empty())
         fail(Status::bad_argument, "generate", "expected at least one token appended before, got none");
-    if (tokens.size() >= engine.memory.context) return {{}, StopReason::context_full, 0};
+    if (tokens.size() >= engine.memory.context) return {.reason = StopReason::context_full};
     if (options.proposer) options.proposer->prepare(*this, options.cancel);
     Generation generation(*this, options);
     const auto run = [&] {

@@ -208,10 +208,10 @@ SCORIA_API scoria_status scoria_engine_set_submission_ms(scoria_engine* engine, 
  * sessions keep their tokens, and what they are asked next goes on as if nothing had been: the weights are
  * read from the model's file again and the tokens computed again, by the first call that computes, or ahead
  * of it by _restore, which can show its progress or be stopped. Errors: of _evict, busy, while a session
- * computes (also from inside its callbacks); of _restore, as scoria_engine_create; the engine then is as
- * evicted as before. Neither does anything when there is nothing to do. While a call restores an engine,
- * which after the loss of a device any may, those that its callbacks (progress, available_memory, the log)
- * make on that engine are busy, if they compute, evict or restore. */
+ * computes (also from inside its callbacks, but a batch's, which come between two passes); of _restore, as
+ * scoria_engine_create; the engine then is as evicted as before. Neither does anything when there is nothing
+ * to do. While a call restores an engine, which after the loss of a device any may, those that its callbacks
+ * (progress, available_memory, the log) make on that engine are busy, if they compute, evict or restore. */
 SCORIA_API scoria_status scoria_engine_evict(scoria_engine* engine);
 SCORIA_API scoria_status scoria_engine_restore(scoria_engine* engine,
                                                int (*progress)(void* user, uint64_t done, uint64_t total),
@@ -310,7 +310,7 @@ SCORIA_API scoria_status scoria_session_create(scoria_engine* engine, scoria_ses
 SCORIA_API scoria_status scoria_session_destroy(scoria_session* session);
 
 /* Stops the append, replace, restore or generate that runs on the session, soon; without one it does nothing.
- * Never busy, also inside callbacks. */
+ * Never busy, also inside callbacks but on_allocate and on_free. */
 SCORIA_API scoria_status scoria_session_cancel(scoria_session* session);
 
 /* Appends tokens and computes them. On failure what was computed stays. Errors: bad_argument (an id outside

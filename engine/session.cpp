@@ -174,11 +174,14 @@ void Session::Impl::compute_pending(const std::atomic<bool>* cancel) {
 
 void Session::Impl::compute_rest(const std::atomic<bool>* cancel) {
     if (tokens.empty()) return;
-    struct Stopping {
-        const std::atomic<bool>*& stop;
-        ~Stopping() { stop = nullptr; }
-    } const stopping{stop};
-    stop = cancel;
+    const auto stop_all = [this](const std::atomic<bool>* flag) {
+        for (Impl* part = this; part; part = part->front.get()) part->stop = flag;
+    };
+    const struct Stopping {
+        const decltype(stop_all)& all;
+        ~Stopping() { all(nullptr); }
+    } stopping{stop_all};
+    stop_all(cancel);
     if (computed == tokens.size() && !logits_ready) --computed;
     if (engine.model->architecture.recomputes() && computed < tokens.size()) computed = 0;
     forget_overwritten();

@@ -49,8 +49,9 @@ scoria_status scoria_batch_destroy(scoria_batch* batch) {
     return guarded([&] {
         if (!batch) return;
         BatchUse use(batch);
-        batches().remove(batch);
+        const auto object = batches().remove(batch);
         use.keep();
+        end(object);
     });
 }
 

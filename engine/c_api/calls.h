@@ -14,6 +14,7 @@
 #include <mutex>
 #include <new>
 #include <string_view>
+#include <thread>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
@@ -150,5 +151,11 @@ template <class Object> class Handles {
     mutable std::mutex mutex_;
     std::unordered_map<uintptr_t, Entry> objects_;
 };
+
+/// Ends what no handle finds any more, on this thread and before it returns: others hold it for a moment at
+/// most, as those do whose call is just over, or is refused.
+template <class Object> void end(const std::shared_ptr<Object>& object) {
+    while (object.use_count() > 1) std::this_thread::yield();
+}
 
 }  // namespace scoria::c_api

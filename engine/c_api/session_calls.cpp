@@ -79,8 +79,9 @@ scoria_status scoria_session_destroy(scoria_session* session) {
     return guarded([&] {
         if (!session) return;
         SessionUse use(session);
-        sessions().remove(session);
+        const auto object = sessions().remove(session);
         use.keep();
+        end(object);
     });
 }
 

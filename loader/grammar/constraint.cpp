@@ -77,22 +77,18 @@ const std::vector<uint32_t>& Constraint::mask() {
 
 const std::vector<uint32_t>& Constraint::mask_of_state() {
     if (behind_ >= 0) return free_;
-    const auto [at, added] = masks_.try_emplace(state_);
-    std::vector<uint32_t>& mask = at->second;
-    if (!added) return mask;
-    mask.resize((trie_->vocab() + 31) / 32);
+    if (const auto known = masks_.find(state_); known != masks_.end()) return known->second;
+    std::vector<uint32_t> mask((trie_->vocab() + 31) / 32);  // known once it is whole
     trie_->allow(matcher_, state_, mask);
     const bool accepts = matcher_.accepts(state_);
     for (const uint32_t end : ends_) {
         mask[end / 32] &= ~(1u << end % 32);
         if (accepts) mask[end / 32] |= 1u << end % 32;
     }
-    if (std::ranges::all_of(mask, [](uint32_t word) { return word == 0; })) {
-        masks_.erase(at);  // or the next to ask would get it
+    if (std::ranges::all_of(mask, [](uint32_t word) { return word == 0; }))
         fail(Status::failed, "grammar",
              "expected a token that can follow, got none in the vocabulary but what the model suppresses");
-    }
-    return mask;
+    return masks_.emplace(state_, std::move(mask)).first->second;
 }
 
 void Constraint::accept(uint32_t token) {

@@ -62,6 +62,17 @@ void MemoryGate::leave(uint64_t bytes) {
     in_use_ -= bytes;
 }
 
+void MemoryGate::give_back(MemoryPiece piece) {
+    {
+        const std::lock_guard lock(mutex_);
+        piece.in_use = in_use_ -= piece.bytes;
+        piece.count = --count_;
+    }
+    if (!rules_.freed) return;
+    const AskingHost asking_now;
+    rules_.freed(piece);
+}
+
 VkResult MemoryGate::allocate(VkDevice device, const VkMemoryAllocateInfo* info,
                               const VkAllocationCallbacks* callbacks, VkDeviceMemory* memory) {
     MemoryGate& gate = entered->gate_;
@@ -75,7 +86,7 @@ VkResult MemoryGate::allocate(VkDevice device, const VkMemoryAllocateInfo* info,
     if (entered->exports_) chained.pNext = &exported;
     const VkResult result = gate.allocate_(device, &chained, callbacks, memory);
     if (result != VK_SUCCESS) {
-        gate.leave(piece.bytes);
+        gate.give_back(piece);
         return result;
     }
     try {
@@ -84,7 +95,7 @@ VkResult MemoryGate::allocate(VkDevice device, const VkMemoryAllocateInfo* info,
         return result;
     } catch (const std::bad_alloc&) {
         gate.free_(device, *memory, callbacks);
-        gate.leave(piece.bytes);
+        gate.give_back(piece);
         return VK_ERROR_OUT_OF_HOST_MEMORY;
     }
 }
@@ -98,15 +109,7 @@ void MemoryGate::free(VkDevice device, VkDeviceMemory memory, const VkAllocation
     }
     gate.free_(device, memory, callbacks);
     if (!node) return;
-    MemoryPiece& piece = node.mapped();
-    {
-        const std::lock_guard lock(gate.mutex_);
-        piece.in_use = gate.in_use_ -= piece.bytes;
-        piece.count = --gate.count_;
-    }
-    if (!gate.rules_.freed) return;
-    const AskingHost asking_now;
-    gate.rules_.freed(piece);
+    gate.give_back(node.mapped());
 }
 
 }  // namespace scoria::vk

@@ -62,6 +62,8 @@ class MemoryGate {
 
   private:
     bool enter(MemoryPiece& piece);
+    /// After the host knew of it.
+    void give_back(MemoryPiece piece);
     void leave(uint64_t bytes);
 
     MemoryRules rules_;

@@ -77,6 +77,25 @@ TEST_CASE("eight threads, one engine, each a session, while others ask it things
     check_threads(deterministic());
 }
 
+TEST_CASE("what a destroy has ended is gone, whoever just called it" * needs_fixtures()) {
+    const Loaded loaded(deterministic());
+    for (int round = 0; round < 500; ++round) {
+        scoria_session* session = nullptr;
+        REQUIRE_OK(scoria_session_create(loaded.engine, &session));
+        std::atomic<bool> over{false};
+        std::vector<std::jthread> callers;
+        for (int i = 0; i < 3; ++i)
+            callers.emplace_back([&] {
+                while (!over) (void)scoria_session_truncate(session, 0);
+            });
+        while (scoria_session_destroy(session) == SCORIA_BUSY) {
+        }
+        CHECK(scoria_engine_destroy(loaded.engine) == SCORIA_BUSY);
+        CHECK(std::string(scoria_last_error()).find("got 1 of them") != std::string::npos);  // loaded's own
+        over = true;
+    }
+}
+
 TEST_CASE("eight threads on a stub driver" * needs_fixtures()) {
     const size_t before = StubVulkan::objects();
     {

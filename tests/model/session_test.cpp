@@ -419,6 +419,10 @@ TEST_CASE("bad input meets a status and loses nothing" * needs_fixtures()) {
         session.generate({.sampling = {}, .max_tokens = 0, .ignore_end = true, .on_token = {}});
     CHECK(full.reason == StopReason::context_full);
     CHECK(session.tokens().size() == 64);
+    const GenerateResult still = session.generate({});
+    CHECK(still.reason == StopReason::context_full);
+    CHECK(still.tokens.empty());
+    CHECK(still.stop.empty());
     options.context = 1u << 30;
     CHECK(status_of([&] { Engine too_long(tiny(), options); }) == Status::bad_argument);
 }

@@ -141,9 +141,15 @@ struct Engine {
         if (called.second) throw std::move(*called.second);
         check(status);
     }
-    ~Engine() { (void)scoria_engine_destroy(handle); }
+    ~Engine() {
+        const Unlocked unlocked;
+        (void)scoria_engine_destroy(handle);
+    }
     Engine(const Engine&) = delete;
-    void close() { release<scoria_engine_destroy>(handle); }
+    void close() {
+        const Unlocked unlocked;
+        release<scoria_engine_destroy>(handle);
+    }
     void evict() {
         const Unlocked unlocked;
         check(scoria_engine_evict(handle));
@@ -181,7 +187,10 @@ struct Engine {
     nb::typed<nb::dict, nb::str, nb::int_> memory() const {
         scoria_memory memory{};
         memory.size = sizeof memory;
-        check(scoria_engine_memory(handle, &memory));
+        {
+            const Unlocked unlocked;
+            check(scoria_engine_memory(handle, &memory));
+        }
         nb::typed<nb::dict, nb::str, nb::int_> d;
         d["weights"] = memory.weights;
         d["kv"] = memory.kv;
@@ -208,6 +217,7 @@ struct Engine {
     }
     nb::bytes detokenize(const Ids& ids, bool special) const {
         const auto get = [&](char* text, size_t capacity, size_t* length) {
+            const Unlocked unlocked;
             const scoria_status status =
                 scoria_detokenize(handle, ids.data(), ids.size(), special, text, capacity, length);
             ++*length;  // the NUL
@@ -237,7 +247,10 @@ struct Session {
         const Unlocked unlocked;
         check(scoria_session_create(owner->handle, &handle));
     }
-    ~Session() { (void)scoria_session_destroy(handle); }
+    ~Session() {
+        const Unlocked unlocked;
+        (void)scoria_session_destroy(handle);
+    }
     Session(const Session&) = delete;
     /// The handle, unless a stream has it.
     scoria_session* free() const {
@@ -254,6 +267,7 @@ struct Session {
     }
     void close() {
         (void)free();
+        const Unlocked unlocked;
         release<scoria_session_destroy>(handle);
     }
     void cancel() {
@@ -265,7 +279,11 @@ struct Session {
         const Unlocked unlocked;
         check(call(session, ids.data(), ids.size()));
     }
-    void truncate(size_t length) { check(scoria_session_truncate(free(), length)); }
+    void truncate(size_t length) {
+        scoria_session* const session = free();
+        const Unlocked unlocked;
+        check(scoria_session_truncate(session, length));
+    }
     auto tokens() {
         return as_numpy(all_of<int32_t>(
             [&](int32_t* ids, size_t capacity, size_t* count) {
@@ -460,6 +478,7 @@ class Stream {
     }
     void cancel() {
         const Unlocked unlocked;
+        if (!tokens_.done()) (void)scoria_session_cancel(session_->handle);  // of a prompt, too
         tokens_.stop();
     }
     std::optional<std::string> stop_reason() {
