@@ -121,8 +121,8 @@ void Tenant::outlast() noexcept {
 vk::Device::Ticket Tenant::submit_slice(Slice slice) {
     while (flight_.size() >= 2) land();
     if (engine.options.on_slice) engine.options.on_slice(slice_seconds_);
-    if (flight_.empty()) idle_since_ = std::chrono::steady_clock::now();
     slice.submitted = std::chrono::steady_clock::now();
+    if (flight_.empty()) idle_since_ = slice.submitted;
     slice.ticket = submit(slice.commands());
     flight_.push_back(std::move(slice));
     return last_submitted;

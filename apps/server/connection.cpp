@@ -28,8 +28,6 @@ Connection::~Connection() {
     close(socket_);
 }
 
-/// A socket that is closed with something unread resets its connection, and a client that still sends what
-/// was refused may lose the response with it: that is read, too, for a while.
 void Connection::linger() {
     constexpr int most_quiet = 1000;  // milliseconds
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);

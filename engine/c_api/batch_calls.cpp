@@ -49,9 +49,8 @@ scoria_status scoria_batch_destroy(scoria_batch* batch) {
     return guarded([&] {
         if (!batch) return;
         BatchUse use(batch);
-        const auto object = batches().remove(batch);
         use.keep();
-        end(object);
+        batches().end(batch);
     });
 }
 

@@ -137,10 +137,13 @@ template <class Object> class Handles {
         require(found->second.process == process_id(), "a handle of this process, got one of before a fork");
         return found->second.object;
     }
-    std::shared_ptr<Object> remove(const void* handle) {
-        const std::lock_guard lock(mutex_);
+    /// Ends an object that no call uses, on this thread and before it returns: others hold it for a moment at
+    /// most, as those do whose call is just over, or is refused.
+    void end(const void* handle) {
+        std::unique_lock lock(mutex_);
         const auto node = objects_.extract(reinterpret_cast<uintptr_t>(handle));
-        return node ? std::move(node.mapped().object) : nullptr;
+        lock.unlock();
+        while (node && node.mapped().object.use_count() > 1) std::this_thread::yield();
     }
 
   private:
@@ -151,11 +154,5 @@ template <class Object> class Handles {
     mutable std::mutex mutex_;
     std::unordered_map<uintptr_t, Entry> objects_;
 };
-
-/// Ends what no handle finds any more, on this thread and before it returns: others hold it for a moment at
-/// most, as those do whose call is just over, or is refused.
-template <class Object> void end(const std::shared_ptr<Object>& object) {
-    while (object.use_count() > 1) std::this_thread::yield();
-}
 
 }  // namespace scoria::c_api

@@ -240,7 +240,7 @@ scoria_status scoria_engine_destroy(scoria_engine* engine) {
         if (!engines().find(engine, "engine")->users.compare_exchange_strong(nobody, -1))
             fail(Status::busy, "scoria.h",
                  "expected an engine without sessions, batches and calls that run, got ", nobody, " of them");
-        end(engines().remove(engine));
+        engines().end(engine);
     });
 }
 

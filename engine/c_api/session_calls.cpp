@@ -79,9 +79,8 @@ scoria_status scoria_session_destroy(scoria_session* session) {
     return guarded([&] {
         if (!session) return;
         SessionUse use(session);
-        const auto object = sessions().remove(session);
         use.keep();
-        end(object);
+        sessions().end(session);
     });
 }
 

@@ -25,10 +25,6 @@ QueueFamilies query_queues(const Instance& instance, VkPhysicalDevice device,
 /// Errors: unsupported (nothing usable), bad_argument (no such device).
 size_t choose_device(const std::vector<ListedDevice>& devices, const std::string& select);
 
-/// All devices of an instance, with duplicates and the default choice marked.
-std::vector<ListedDevice> list_devices(const Instance& instance,
-                                       const std::vector<VkPhysicalDevice>& devices);
-
 /// Sets ListedDevice::same_as where an earlier entry is the same GPU under another driver. Pure.
 void mark_duplicates(std::vector<ListedDevice>& devices);
 

@@ -52,22 +52,18 @@ bool MemoryGate::enter(MemoryPiece& piece) {
     const AskingHost asking_now;
     if (rules_.may_allocate(piece)) return true;
     refused_because = "the host refused";
-    leave(piece.bytes);
+    leave(piece);
     return false;
 }
 
-void MemoryGate::leave(uint64_t bytes) {
+void MemoryGate::leave(MemoryPiece& piece) {
     const std::lock_guard lock(mutex_);
-    --count_;
-    in_use_ -= bytes;
+    piece.in_use = in_use_ -= piece.bytes;
+    piece.count = --count_;
 }
 
 void MemoryGate::give_back(MemoryPiece piece) {
-    {
-        const std::lock_guard lock(mutex_);
-        piece.in_use = in_use_ -= piece.bytes;
-        piece.count = --count_;
-    }
+    leave(piece);
     if (!rules_.freed) return;
     const AskingHost asking_now;
     rules_.freed(piece);

@@ -64,7 +64,7 @@ class MemoryGate {
     bool enter(MemoryPiece& piece);
     /// After the host knew of it.
     void give_back(MemoryPiece piece);
-    void leave(uint64_t bytes);
+    void leave(MemoryPiece& piece);
 
     MemoryRules rules_;
     uint32_t most_pieces_ = 0;

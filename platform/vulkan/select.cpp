@@ -89,21 +89,16 @@ void mark_duplicates(std::vector<ListedDevice>& devices) {
                 devices[i].same_as = earlier;
 }
 
-std::vector<ListedDevice> list_devices(const Instance& instance,
-                                       const std::vector<VkPhysicalDevice>& devices) {
+std::vector<ListedDevice> list_devices() {
+    const Instance instance(Validation::none);
     std::vector<ListedDevice> listed;
-    for (const VkPhysicalDevice device : devices) listed.push_back(query_device(instance, device));
+    for (const VkPhysicalDevice device : instance.physical_devices())
+        listed.push_back(query_device(instance, device));
+    if (listed.empty()) choose_device(listed, "");  // throws
     mark_duplicates(listed);
     if (std::ranges::any_of(listed, [](const auto& device) { return device.unusable.empty(); }))
         listed[choose_device(listed, "")].chosen = true;
     return listed;
-}
-
-std::vector<ListedDevice> list_devices() {
-    const Instance instance(Validation::none);
-    std::vector<ListedDevice> devices = list_devices(instance, instance.physical_devices());
-    if (devices.empty()) choose_device(devices, "");  // throws
-    return devices;
 }
 
 }  // namespace scoria::vk

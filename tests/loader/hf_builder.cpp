@@ -22,6 +22,10 @@ void HfFolder::add(const std::string& name, std::vector<uint64_t> shape, float f
         std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float))};
 }
 
+void HfFolder::drop(std::string_view part) {
+    std::erase_if(tensors, [&](const auto& each) { return each.first.find(part) != std::string::npos; });
+}
+
 HfFolder tiny_hf_llama() {
     HfFolder folder;
     folder.config = {{"model_type", "llama"},      {"vocab_size", 16},

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace scoria::test {
@@ -23,6 +24,8 @@ struct HfFolder {
 
     /// An F32 tensor with the elements first, first + 1, ...
     void add(const std::string& name, std::vector<uint64_t> shape, float first = 0);
+    /// Takes out tensors with that in their names.
+    void drop(std::string_view part);
 };
 
 /// A llama of one layer: 16 tokens, hidden 8, 2 heads, 1 key/value head, feed-forward 12.
